@@ -13,10 +13,11 @@ endfunction()
 # The bodies of the kernels: each file is compiled once per instruction set, with SP_ISA=<name>.
 set(SP_ISAS portable)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
-    list(APPEND SP_ISAS avx2)
+    list(APPEND SP_ISAS avx2 avx512)
 endif()
 set(SP_ISA_FLAGS_portable "")
 set(SP_ISA_FLAGS_avx2 -mavx2 -mfma)
+set(SP_ISA_FLAGS_avx512 -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl)
 # Kernels read neither errno nor floating-point exception flags; these flags change no result bits.
 # -fno-fast-math, which sp_flags has too, resets the two after it: CMake keeps the first of equal flags.
 set(SP_KERNEL_FLAGS -O3 -fno-fast-math -fno-math-errno -fno-trapping-math -Wno-psabi)

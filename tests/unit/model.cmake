@@ -64,7 +64,7 @@ endforeach()
 sp_add_test(test_move_bits SOURCES ops/cpu/test_move_bits.c LABELS ops
     LINKS sp_kernel_compare sp_model_fixture TIMEOUT 120)
 
-foreach(isa portable avx2)
+foreach(isa portable avx2 avx512)
     sp_add_test_run(test_kernel_bits_${isa} PROGRAM test_kernel_bits LABELS ops TIMEOUT 120
         ENV STREAMPOOL_ISA=${isa})
 endforeach()

@@ -5,7 +5,7 @@
  * linked into another.
  *
  * Rules for bits (docs/decisions/0002-bit-rules.md): a fused multiply-add is written sp_fmaf or
- * sp_v8_fma and is exact in every build; nothing else is ever fused. */
+ * sp_vector_fma and is exact in every build; nothing else is ever fused. */
 #ifndef SP_OPS_CPU_ARCH_ISA_H
 #define SP_OPS_CPU_ARCH_ISA_H
 
@@ -41,11 +41,19 @@ SP_KERNEL_LIST(SP_KERNEL_DECLARE)
 #define SP_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* 32-byte vectors are passed between inlined functions only, so their ABI does not matter. */
+/* Vectors are passed between inlined functions only, so their ABI does not matter. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-typedef float sp_v8 __attribute__((vector_size(32)));
-typedef int32_t sp_v8i __attribute__((vector_size(32)));
+/* Floats of a vector. Products of a few rows are computed in vectors; that a vector holds more of
+ * their outputs changes no bit. */
+#if defined(__AVX512F__)
+#define SP_VECTOR 16
+#else
+#define SP_VECTOR 8
+#endif
+
+typedef float sp_vector __attribute__((vector_size(SP_VECTOR * 4)));
+typedef int32_t sp_vector_bits __attribute__((vector_size(SP_VECTOR * 4)));
 
 static SP_ALWAYS_INLINE float sp_float_from_bits(uint32_t bits)
 {
@@ -102,52 +110,46 @@ static SP_ALWAYS_INLINE float sp_fmaf(float a, float b, float c)
 
 #endif
 
-static SP_ALWAYS_INLINE sp_v8 sp_v8_load(const float *from)
+static SP_ALWAYS_INLINE sp_vector sp_vector_load(const float *from)
 {
-    sp_v8 v;
+    sp_vector v;
     memcpy(&v, from, sizeof(v));
     return v;
 }
 
-static SP_ALWAYS_INLINE void sp_v8_store(float *to, sp_v8 v)
+static SP_ALWAYS_INLINE void sp_vector_store(float *to, sp_vector v)
 {
     memcpy(to, &v, sizeof(v));
 }
 
-static SP_ALWAYS_INLINE sp_v8 sp_v8_splat(float x)
+static SP_ALWAYS_INLINE sp_vector sp_vector_splat(float x)
 {
-    return (sp_v8){x, x, x, x, x, x, x, x};
-}
-
-static SP_ALWAYS_INLINE sp_v8 sp_v8_canonical(sp_v8 v)
-{
-    const sp_v8i is_number = v == v;
-    const sp_v8i nan = {0x7fc00000, 0x7fc00000, 0x7fc00000, 0x7fc00000,
-                        0x7fc00000, 0x7fc00000, 0x7fc00000, 0x7fc00000};
-    return (sp_v8)(((sp_v8i)v & is_number) | (nan & ~is_number));
-}
-
-#if defined(__AVX2__) && defined(__FMA__)
-
-static SP_ALWAYS_INLINE sp_v8 sp_v8_fma(sp_v8 a, sp_v8 b, sp_v8 c)
-{
-    return (sp_v8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-
+#if SP_VECTOR == 16
+    return (sp_vector){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 #else
-
-static SP_ALWAYS_INLINE sp_v8 sp_v8_fma(sp_v8 a, sp_v8 b, sp_v8 c)
-{
-    float x[8], y[8], z[8];
-    memcpy(x, &a, sizeof(x));
-    memcpy(y, &b, sizeof(y));
-    memcpy(z, &c, sizeof(z));
-    for (int i = 0; i < 8; i++) z[i] = sp_fmaf(x[i], y[i], z[i]);
-    sp_v8 result;
-    memcpy(&result, z, sizeof(result));
-    return result;
+    return (sp_vector){x, x, x, x, x, x, x, x};
+#endif
 }
 
+static SP_ALWAYS_INLINE sp_vector sp_vector_canonical(sp_vector v)
+{
+    const sp_vector_bits is_number = v == v;
+    const sp_vector_bits nan = (sp_vector_bits){0} + 0x7fc00000;
+    return (sp_vector)(((sp_vector_bits)v & is_number) | (nan & ~is_number));
+}
+
+/* a * b + c, rounded once. */
+static SP_ALWAYS_INLINE sp_vector sp_vector_fma(sp_vector a, sp_vector b, sp_vector c)
+{
+#if defined(__AVX512F__)
+    return (sp_vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (sp_vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    sp_vector result;
+    for (int i = 0; i < SP_VECTOR; i++) result[i] = sp_fmaf(a[i], b[i], c[i]);
+    return result;
 #endif
+}
 
 #endif

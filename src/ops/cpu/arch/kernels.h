@@ -14,7 +14,12 @@
 #include "ops/kernel_id.h"
 #include "tensor/shape.h"
 
-typedef enum sp_cpu_isa { SP_CPU_PORTABLE, SP_CPU_AVX2, SP_CPU_ISA_COUNT } sp_cpu_isa;
+typedef enum sp_cpu_isa {
+    SP_CPU_PORTABLE,
+    SP_CPU_AVX2,
+    SP_CPU_AVX512,
+    SP_CPU_ISA_COUNT
+} sp_cpu_isa;
 
 /* The table for one instruction set; NULL if the build or the processor does not have it. */
 const sp_kernel *sp__cpu_kernels(sp_cpu_isa isa);

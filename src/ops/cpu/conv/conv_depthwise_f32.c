@@ -23,12 +23,12 @@ static int64_t row_length(const sp_conv_constants *k, int64_t width)
 }
 
 /* The end of a segment. */
-static SP_ALWAYS_INLINE void add_chains(const int64_t vectors, sp_v8 *acc, sp_v8 *sum)
+static SP_ALWAYS_INLINE void add_chains(const int64_t vectors, sp_vector *acc, sp_vector *sum)
 {
 #pragma GCC unroll 8
     for (int64_t v = 0; v < vectors; v++) {
         sum[v] += acc[v];
-        acc[v] = sp_v8_splat(0);
+        acc[v] = sp_vector_splat(0);
     }
 }
 
@@ -38,46 +38,46 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const row_block 
 {
     const sp_conv_constants *k = s->k;
     float buffer[SP_DEPTHWISE_ROW];
-    sp_v8 acc[COLUMNS / 8] = {0}, sum[COLUMNS / 8] = {0};
+    sp_vector acc[COLUMNS / SP_VECTOR] = {0}, sum[COLUMNS / SP_VECTOR] = {0};
     int64_t left = k->segment; /* taps of the segment that are to come */
     const int64_t x = s->column * k->stride_w - k->pad_left;
     for (int64_t i = 0; i < k->kernel_h; i++) {
         const int64_t y = s->row * k->stride_h - k->pad_top + i * k->dilation_h;
         const float *row = y >= 0 && y < k->in_h ? s->plane + y * k->in_w : NULL;
         if (k->stride_w == 1) {
-            sp_gather_row(row, k->in_w, x, 1, row_length(k, vectors * 8), buffer);
+            sp_gather_row(row, k->in_w, x, 1, row_length(k, vectors * SP_VECTOR), buffer);
         }
         for (int64_t j = 0; j < k->kernel_w; j++) {
             const float *taps = buffer;
             if (k->stride_w == 1) {
                 taps += j * k->dilation_w;
             } else {
-                sp_gather_row(row, k->in_w, x + j * k->dilation_w, k->stride_w, vectors * 8,
+                sp_gather_row(row, k->in_w, x + j * k->dilation_w, k->stride_w, vectors * SP_VECTOR,
                               buffer);
             }
             if (SP_UNLIKELY(left-- == 0)) {
                 add_chains(vectors, acc, sum);
                 left = k->segment - 1;
             }
-            const sp_v8 w = sp_v8_splat(s->w[i * k->kernel_w + j]);
+            const sp_vector w = sp_vector_splat(s->w[i * k->kernel_w + j]);
 #pragma GCC unroll 8
             for (int64_t v = 0; v < vectors; v++) {
-                acc[v] = sp_v8_fma(w, sp_v8_load(taps + v * 8), acc[v]);
+                acc[v] = sp_vector_fma(w, sp_vector_load(taps + v * SP_VECTOR), acc[v]);
             }
         }
     }
     add_chains(vectors, acc, sum);
 #pragma GCC unroll 8
-    for (int64_t v = 0; v < vectors; v++) sp_v8_store(out + v * 8, sum[v]);
+    for (int64_t v = 0; v < vectors; v++) sp_vector_store(out + v * SP_VECTOR, sum[v]);
 }
 
 static void run_row_block(const row_block *s, float bias, bool has_bias, float *y)
 {
     float out[COLUMNS];
-    if (s->width <= 8) run_vectors(1, s, out);
-    else if (s->width <= 16) run_vectors(2, s, out);
-    else if (s->width <= 32) run_vectors(4, s, out);
-    else run_vectors(8, s, out);
+    if (s->width <= SP_VECTOR) run_vectors(1, s, out);
+    else if (s->width <= 2 * SP_VECTOR) run_vectors(2, s, out);
+    else if (s->width <= 4 * SP_VECTOR) run_vectors(4, s, out);
+    else run_vectors(COLUMNS / SP_VECTOR, s, out);
     for (int64_t i = 0; i < s->width; i++) y[i] = sp_canonical(has_bias ? out[i] + bias : out[i]);
     sp_activate(s->k->activation, y, 1, 0, s->width);
 }

@@ -12,7 +12,13 @@
 #include "ops/cpu/conv/conv_gather.h"
 #include "ops/cpu/gemm/gemm_block.h"
 
-enum { FILTERS = 6, MATRIX = 288 * SP_CONV_PIXELS };
+/* Filters that are computed together, with two vectors of outputs each. */
+#if SP_VECTOR == 16
+enum { FILTERS = 8 };
+#else
+enum { FILTERS = 6 };
+#endif
+enum { MATRIX = 288 * SP_CONV_PIXELS };
 
 /* One block of outputs of one group of one image. */
 typedef struct conv_block {
@@ -56,53 +62,84 @@ static SP_ALWAYS_INLINE void gather_tap(const conv_block *block, const bool is_3
     for (int64_t i = block->width; i < block->most; i++) out[i] = 0;
 }
 
-/* Up to 16 floats. */
-static SP_ALWAYS_INLINE void copy_floats(void *to, const void *from, size_t bytes)
+/* Of a segment in the taps. */
+typedef struct segment_place {
+    bool is_first, is_last;
+} segment_place;
+
+/* Up to a vector. */
+static SP_ALWAYS_INLINE void copy_floats(void *to, const void *from, int64_t count)
 {
-    if (SP_LIKELY(bytes == 16 * sizeof(float))) memcpy(to, from, 16 * sizeof(float));
-    else memcpy(to, from, bytes);
+    if (SP_LIKELY(count >= SP_VECTOR)) memcpy(to, from, sizeof(sp_vector));
+    else if (count > 0) memcpy(to, from, (size_t)count * sizeof(float));
 }
 
-/* Runs a segment of `depth` taps of `filters` filters over the block's 16 outputs from `from` on.
- */
-static SP_ALWAYS_INLINE void run_filters(const int64_t filters, const conv_block *block,
-                                         const float *taps, int64_t first_tap, int64_t depth,
-                                         int64_t filter, int64_t from)
+/* Adds the chains of a segment, [filters][vectors], to the sums in y. Apart from the loop that computes
+ * them, whose registers its constants would take. */
+static SP_NOINLINE void add_chains(const conv_block *block, const float *chains, int64_t filters,
+                                   int64_t vectors, int64_t filter, int64_t from,
+                                   segment_place place)
 {
-    const int64_t all_taps = block->all_taps, plane = block->out_plane;
-    const int64_t left = block->width - from;
-    const bool is_whole = left >= 16;
-    const bool is_last = first_tap + depth == all_taps;
-    float *y = block->y + filter * plane + from;
-    const size_t bytes = (is_whole ? 16 : (size_t)left) * sizeof(float);
-    sp_v8 acc[FILTERS * 2] = {0};
-    sp_gemm_block(filters, 2, block->w + filter * all_taps + first_tap, all_taps, 1, taps + from,
-                  block->most, 0, depth, acc);
-    for (int64_t f = 0; f < filters; f++) {
-        sp_v8 sum[2] = {0};
-        if (first_tap > 0) copy_floats(sum, y + f * plane, bytes);
-        for (int64_t v = 0; v < 2; v++) {
-            sum[v] += acc[f * 2 + v];
-            if (!is_last) continue;
-            if (block->bias) sum[v] += sp_v8_splat(block->bias[filter + f]);
-            sum[v] = sp_v8_canonical(sum[v]);
+    for (int64_t f = filter; f < filter + filters; f++) {
+        const float bias = block->bias ? block->bias[f] : 0;
+        for (int64_t v = 0; v < vectors; v++, chains += SP_VECTOR) {
+            float *y = block->y + f * block->out_plane + from + v * SP_VECTOR;
+            const int64_t left = block->width - from - v * SP_VECTOR;
+            sp_vector sum = {0};
+            if (!place.is_first) copy_floats(&sum, y, left);
+            sum += sp_vector_load(chains);
+            if (place.is_last && block->bias) sum += sp_vector_splat(bias);
+            if (place.is_last) sum = sp_vector_canonical(sum);
+            copy_floats(y, &sum, left);
         }
-        copy_floats(y + f * plane, sum, bytes);
     }
+}
+
+/* Runs a segment of `depth` taps of `filters` filters over `vectors` vectors of the block's
+ * outputs, from `from` on. */
+static SP_ALWAYS_INLINE void run_filters(const int64_t filters, const int64_t vectors,
+                                         const conv_block *block, const float *taps,
+                                         int64_t first_tap, int64_t depth, int64_t filter,
+                                         int64_t from)
+{
+    const int64_t all_taps = block->all_taps;
+    const segment_place place = {first_tap == 0, first_tap + depth == all_taps};
+    float chains[FILTERS * 2 * SP_VECTOR];
+    sp_vector acc[FILTERS * 2] = {0};
+    sp_gemm_block(filters, vectors, block->w + filter * all_taps + first_tap, all_taps, 1,
+                  taps + from, block->most, SP_GEMM_PANEL, depth, acc);
+    for (int64_t i = 0; i < filters * vectors; i++) {
+        sp_vector_store(chains + i * SP_VECTOR, acc[i]);
+    }
+    add_chains(block, chains, filters, vectors, filter, from, place);
+}
+
+/* All filters of the group. */
+static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const conv_block *block,
+                                         const float *taps, int64_t first_tap, int64_t depth,
+                                         int64_t from)
+{
+    const int64_t filters = block->k->filters;
+    int64_t f = 0;
+    for (; f + FILTERS <= filters; f += FILTERS) {
+        run_filters(FILTERS, vectors, block, taps, first_tap, depth, f, from);
+    }
+    for (; f + 4 <= filters; f += 4) {
+        run_filters(4, vectors, block, taps, first_tap, depth, f, from);
+    }
+    for (; f + 2 <= filters; f += 2) {
+        run_filters(2, vectors, block, taps, first_tap, depth, f, from);
+    }
+    for (; f < filters; f++) run_filters(1, vectors, block, taps, first_tap, depth, f, from);
 }
 
 static void run_segment(const conv_block *block, const float *taps, int64_t first_tap,
                         int64_t depth)
 {
-    for (int64_t from = 0; from < block->width; from += 16) {
-        int64_t f = 0;
-        for (; f + FILTERS <= block->k->filters; f += FILTERS) {
-            run_filters(FILTERS, block, taps, first_tap, depth, f, from);
-        }
-        for (; f + 2 <= block->k->filters; f += 2) {
-            run_filters(2, block, taps, first_tap, depth, f, from);
-        }
-        for (; f < block->k->filters; f++) run_filters(1, block, taps, first_tap, depth, f, from);
+    for (int64_t from = 0; from < block->width; from += 2 * SP_VECTOR) {
+        const bool is_wide = block->width - from > SP_VECTOR;
+        if (is_wide) run_vectors(2, block, taps, first_tap, depth, from);
+        else run_vectors(1, block, taps, first_tap, depth, from);
     }
 }
 
@@ -113,7 +150,7 @@ static int64_t pixels_of(int64_t taps)
 }
 
 _Static_assert(SP_CONV_MAX_SEGMENT *SP_CONV_PIXELS / 2 <= MATRIX, "a segment fits the matrix");
-_Static_assert(SP_CONV_PIXELS / 2 % 16 == 0, "filters compute 16 outputs at a time");
+_Static_assert(SP_CONV_PIXELS / 2 % SP_VECTOR == 0, "vectors of outputs are in the matrix");
 
 static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
 {

@@ -7,7 +7,7 @@
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/gemm/gemm_block.h"
 
-enum { PANEL = SP_GEMM_PANEL };
+enum { PANEL = SP_GEMM_PANEL, GROUP = SP_BLOCK_PANELS(1) };
 
 typedef struct gemm_operands {
     const sp_gemm_constants *k;
@@ -23,20 +23,20 @@ static float finish_element(const gemm_operands *g, float sum, int64_t row, int6
 }
 
 /* Stores up to PANEL outputs of one row. */
-static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_v8 sum[2], int64_t row,
+static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_vector *sum, int64_t row,
                                         int64_t column)
 {
     const sp_gemm_constants *k = g->k;
     float *y = g->y + row * k->columns + column;
     const int64_t width = k->columns - column < PANEL ? k->columns - column : PANEL;
     if (width == PANEL && (!g->c || k->c_column == 1)) {
-        for (int64_t v = 0; v < 2; v++) {
-            sp_v8 out = sum[v] * sp_v8_splat(k->alpha);
+        for (int64_t v = 0; v < SP_PANEL_VECTORS; v++) {
+            sp_vector out = sum[v] * sp_vector_splat(k->alpha);
             if (g->c) {
-                const float *c = g->c + row * k->c_row + column + v * 8;
-                out += sp_v8_load(c) * sp_v8_splat(k->beta);
+                const float *c = g->c + row * k->c_row + column + v * SP_VECTOR;
+                out += sp_vector_load(c) * sp_vector_splat(k->beta);
             }
-            sp_v8_store(y + v * 8, sp_v8_canonical(out));
+            sp_vector_store(y + v * SP_VECTOR, sp_vector_canonical(out));
         }
         return;
     }
@@ -49,12 +49,12 @@ static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
                                        const gemm_operands *g, int64_t row, int64_t panel)
 {
     const sp_gemm_constants *k = g->k;
-    sp_v8 sum[SP_BLOCK_MAX_VECTORS];
-    sp_gemm_sums(rows, panels * 2, g->a + row * k->a_row, k->a_row, k->a_depth,
+    sp_vector sum[SP_BLOCK_MAX_VECTORS];
+    sp_gemm_sums(rows, panels, g->a + row * k->a_row, k->a_row, k->a_depth,
                  g->b + panel * k->b_panel, k->b_depth, k->b_panel, k->depth, sum);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < panels; p++) {
-            finish_row(g, &sum[(r * panels + p) * 2], row + r, (panel + p) * PANEL);
+            finish_row(g, &sum[(r * panels + p) * SP_PANEL_VECTORS], row + r, (panel + p) * PANEL);
         }
     }
 }
@@ -93,27 +93,28 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
     activate_rows(g, row, 1, panel, panel + 1);
 }
 
-/* Rows [first, last) of panels [panel, panel_end), all of them full or padded. */
-static void run_panels(const gemm_operands *g, int64_t first, int64_t last, int64_t panel,
+/* As many blocks of `rows` rows as fit [row, last), of panels [panel, panel_end), which are full or
+ * padded. Returns the first row that is left. */
+static SP_ALWAYS_INLINE int64_t run_rows(const int64_t rows, const gemm_operands *g, int64_t row,
+                                         int64_t last, int64_t panel, int64_t panel_end)
+{
+    const int64_t panels = SP_BLOCK_PANELS(rows);
+    for (; row + rows <= last; row += rows) {
+        int64_t p = panel;
+        for (; p + panels <= panel_end; p += panels) run_block(rows, panels, g, row, p);
+        for (; p < panel_end; p++) run_block(rows, 1, g, row, p);
+        activate_rows(g, row, rows, panel, panel_end);
+    }
+    return row;
+}
+
+static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_t panel,
                        int64_t panel_end)
 {
-    int64_t row = first;
-    for (; row + 4 <= last; row += 4) {
-        for (int64_t p = panel; p < panel_end; p++) run_block(4, 1, g, row, p);
-        activate_rows(g, row, 4, panel, panel_end);
-    }
-    for (; row + 2 <= last; row += 2) {
-        int64_t p = panel;
-        for (; p + 2 <= panel_end; p += 2) run_block(2, 2, g, row, p);
-        for (; p < panel_end; p++) run_block(2, 1, g, row, p);
-        activate_rows(g, row, 2, panel, panel_end);
-    }
-    for (; row < last; row++) {
-        int64_t p = panel;
-        for (; p + 4 <= panel_end; p += 4) run_block(1, 4, g, row, p);
-        for (; p < panel_end; p++) run_block(1, 1, g, row, p);
-        activate_rows(g, row, 1, panel, panel_end);
-    }
+    if (SP_BLOCK_ROWS == 8) row = run_rows(8, g, row, last, panel, panel_end);
+    row = run_rows(4, g, row, last, panel, panel_end);
+    row = run_rows(2, g, row, last, panel, panel_end);
+    run_rows(1, g, row, last, panel, panel_end);
 }
 
 static void select_batch(const sp_gemm_constants *k, int64_t batch, gemm_operands *g)
@@ -155,9 +156,9 @@ sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
     const int64_t last = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
     const int64_t panel = tile->index[0] * k->tile_panels;
     const int64_t end = panel + k->tile_panels < panels ? panel + k->tile_panels : panels;
-    /* Four panels at a time remain in the first-level cache for all rows. */
-    for (int64_t p = panel; p < end && p < whole; p += 4) {
-        const int64_t stop = p + 4 < end ? p + 4 : end;
+    /* A few panels at a time remain in the cache for all rows. */
+    for (int64_t p = panel; p < end && p < whole; p += GROUP) {
+        const int64_t stop = p + GROUP < end ? p + GROUP : end;
         run_panels(&g, first, last, p, stop < whole ? stop : whole);
     }
     if (whole < panels && end == panels) {

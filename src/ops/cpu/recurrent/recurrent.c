@@ -83,14 +83,26 @@ static SP_ALWAYS_INLINE void multiply_block(const layer *l, const int64_t rows,
                                             int64_t panel)
 {
     const int64_t stride = l->k->scratch_row, hidden = l->k->hidden;
-    sp_v8 sum[SP_BLOCK_MAX_VECTORS];
-    sp_gemm_sums(rows, panels * 2, a, stride, 1, l->panels + (l->panel + panel) * PANEL * hidden,
+    const int64_t vectors = panels * SP_PANEL_VECTORS;
+    sp_vector sum[SP_BLOCK_MAX_VECTORS];
+    sp_gemm_sums(rows, panels, a, stride, 1, l->panels + (l->panel + panel) * PANEL * hidden,
                  PANEL, PANEL * hidden, hidden, sum);
     for (int64_t r = 0; r < rows; r++) {
-        for (int64_t v = 0; v < panels * 2; v++) {
-            sp_v8_store(gates + r * stride + panel * PANEL + v * 8, sum[r * panels * 2 + v]);
+        for (int64_t v = 0; v < vectors; v++) {
+            sp_vector_store(gates + r * stride + panel * PANEL + v * SP_VECTOR,
+                            sum[r * vectors + v]);
         }
     }
+}
+
+static SP_ALWAYS_INLINE void multiply_rows(const layer *l, const int64_t rows, const float *a,
+                                           float *gates, int64_t panel, int64_t end)
+{
+    const int64_t panels = SP_BLOCK_PANELS(rows);
+    for (; panel + panels <= end; panel += panels) {
+        multiply_block(l, rows, panels, a, gates, panel);
+    }
+    for (; panel < end; panel++) multiply_block(l, rows, 1, a, gates, panel);
 }
 
 /* Products of gates [first, last) of `rows` rows from `row` on; other gates in the same panels
@@ -104,13 +116,11 @@ static void multiply_gates(const layer *l, int64_t row, int64_t rows, bool is_of
     const float *a = is_of_h ? row_h(l, row) : row_c(l, row);
     float *gates = row_gates(l, row) - l->skip;
     if (rows == SP_CELL_ROWS) {
-        for (int64_t p = begin; p < end; p++) multiply_block(l, SP_CELL_ROWS, 1, a, gates, p);
+        multiply_rows(l, SP_CELL_ROWS, a, gates, begin, end);
         return;
     }
     for (int64_t r = 0; r < rows; r++, a += stride, gates += stride) {
-        int64_t p = begin;
-        for (; p + 4 <= end; p += 4) multiply_block(l, 1, 4, a, gates, p);
-        for (; p < end; p++) multiply_block(l, 1, 1, a, gates, p);
+        multiply_rows(l, 1, a, gates, begin, end);
     }
 }
 
