@@ -57,8 +57,29 @@ static void tap_sum(float *lane, const float *x, int64_t stride, sp_tap_range ra
     else join_taps(lane, x, stride, range, sp_add_f32);
 }
 
-/* Every tap of the window in order, except padding: tap t joins lane t % lane_count. */
-static SP_ALWAYS_INLINE void run_taps(const row_block *s, float *lanes, const int64_t lane_count,
+/* The lanes that a tap joins, one for each output of the block. */
+typedef float *lane_of_tap(void *lanes, int64_t tap);
+
+static float *only_lane(void *lanes, int64_t tap)
+{
+    (void)tap;
+    return lanes;
+}
+
+static float *lane_in_turn(void *lanes, int64_t tap)
+{
+    return (float *)lanes + tap % SP_LANES * COLUMNS;
+}
+
+static float *lane_in_levels(void *levels, int64_t tap)
+{
+    sp_levels_f32 *s = levels;
+    sp_levels_enter_f32(s, tap / SP_REDUCTION_BLOCK);
+    return lane_in_turn(s->lanes, tap % SP_REDUCTION_BLOCK);
+}
+
+/* Every tap of the window in order, except padding. */
+static SP_ALWAYS_INLINE void run_taps(const row_block *s, void *lanes, lane_of_tap *const lane,
                                       void (*const tap)(float *, const float *, int64_t,
                                                         sp_tap_range))
 {
@@ -77,7 +98,7 @@ static SP_ALWAYS_INLINE void run_taps(const row_block *s, float *lanes, const in
             const int64_t first = (i * k->kernel[1] + j) * k->kernel[2];
             for (int64_t t = columns.first; t < columns.last; t++) {
                 const int64_t x = x0 + t * k->dilation[2];
-                tap(lanes + (first + t) % lane_count * COLUMNS, row + x, k->stride[2],
+                tap(lane(lanes, first + t), row + x, k->stride[2],
                     sp_clip_taps(x, k->stride[2], s->width, k->in[2]));
             }
         }
@@ -88,7 +109,7 @@ static void max_row_block(const row_block *s, float *y)
 {
     float best[COLUMNS];
     for (int64_t c = 0; c < COLUMNS; c++) best[c] = -__builtin_inff();
-    run_taps(s, best, 1, tap_max);
+    run_taps(s, best, only_lane, tap_max);
     for (int64_t c = 0; c < s->width; c++) y[c] = sp_canonical(best[c]);
 }
 
@@ -102,15 +123,32 @@ static int64_t count_taps(const sp_window_constants *k, int axis, int64_t index)
     return range.last - range.first;
 }
 
+/* Sums over windows of more than SP_REDUCTION_BLOCK taps. */
+static SP_NOINLINE void sum_long_windows(const row_block *s, float *sums)
+{
+    float lanes[SP_LEVEL_LANES * COLUMNS];
+    sp_levels_f32 levels;
+    sp_levels_begin_f32(&levels, lanes, COLUMNS, false);
+    run_taps(s, &levels, lane_in_levels, tap_sum);
+    memcpy(sums, sp_levels_end_f32(&levels), COLUMNS * sizeof(*sums));
+}
+
+/* Afterwards lanes[c] is the sum of output c. */
+static void sum_windows(const row_block *s, int64_t taps, float *lanes)
+{
+    const int64_t used = taps < SP_LANES ? taps : SP_LANES;
+    memset(lanes, 0, (size_t)(used * COLUMNS) * sizeof(*lanes));
+    run_taps(s, lanes, lane_in_turn, tap_sum);
+    sp_lanes_sum_f32(lanes, COLUMNS, taps);
+}
+
 static void average_row_block(const row_block *s, float *y)
 {
     const sp_window_constants *k = s->k;
     const int64_t taps = k->kernel[0] * k->kernel[1] * k->kernel[2];
-    const int64_t used = taps < SP_LANES ? taps : SP_LANES;
     float lanes[SP_LANES * COLUMNS];
-    memset(lanes, 0, (size_t)(used * COLUMNS) * sizeof(*lanes));
-    run_taps(s, lanes, SP_LANES, tap_sum);
-    sp_lanes_sum_f32(lanes, COLUMNS, taps);
+    if (taps > SP_REDUCTION_BLOCK) sum_long_windows(s, lanes);
+    else sum_windows(s, taps, lanes);
     const int64_t outside = count_taps(k, 0, s->oz) * count_taps(k, 1, s->oy);
     for (int64_t c = 0; c < s->width; c++) {
         const int64_t count = outside * count_taps(k, 2, s->column + c);

@@ -70,21 +70,20 @@ sp_status SP_KERNEL(hardmax_f32)(const sp_tile *tile)
 #define SP_REDUCTION size
 #define SP_COMBINE sp_add
 #include "ops/cpu/reduce/reduction.inc.h"
+#include "ops/cpu/reduce/sums.inc.h"
 #undef SP_TYPE
 
 static void divide_by_norm(const sp_axis_constants *k, const float *x, int64_t width, float *y)
 {
-    float lanes[SP_LANES * COLUMNS] = {0};
+    float lanes[SP_LANES * COLUMNS];
     const float none[COLUMNS] = {0};
     const int64_t n = k->extent;
     if (k->inner == 1) {
-        if (k->is_square) row_square_f32(lanes, 0, x, n, 0);
-        else row_size_f32(lanes, 0, x, n, 0);
-        tree_size_f32(lanes, 1, n);
+        if (k->is_square) lanes[0] = sum_row_f32(row_square_f32, x, n, 0);
+        else lanes[0] = sum_row_f32(row_size_f32, x, n, 0);
     } else {
-        if (k->is_square) columns_square_f32(lanes, 0, x, k->inner, n, width, none);
-        else columns_size_f32(lanes, 0, x, k->inner, n, width, none);
-        tree_size_f32(lanes, COLUMNS, n);
+        if (k->is_square) sum_columns_f32(lanes, columns_square_f32, x, k->inner, n, width, none);
+        else sum_columns_f32(lanes, columns_size_f32, x, k->inner, n, width, none);
     }
     for (int64_t c = 0; c < width; c++) {
         const float norm = k->is_square ? __builtin_sqrtf(lanes[c]) : lanes[c];
@@ -129,10 +128,9 @@ sp_status SP_KERNEL(lrn_f32)(const sp_tile *tile)
         for (int64_t i = 0; i < k->plane; i += COLUMNS) {
             const int64_t width = k->plane - i < COLUMNS ? k->plane - i : COLUMNS;
             const int64_t at = plane * k->plane + i;
-            float lanes[SP_LANES * COLUMNS] = {0};
-            columns_square_f32(lanes, 0, x + at + first * k->plane, k->plane, last - first + 1,
-                               width, none);
-            tree_square_f32(lanes, COLUMNS, last - first + 1);
+            float lanes[SP_LANES * COLUMNS];
+            sum_columns_f32(lanes, columns_square_f32, x + at + first * k->plane, k->plane,
+                            last - first + 1, width, none);
             for (int64_t j = 0; j < width; j++) {
                 const float power = sp_powf(bias + factor * lanes[j], -beta);
                 y[at + j] = sp_canonical(x[at + j] * power);

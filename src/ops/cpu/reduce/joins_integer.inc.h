@@ -22,6 +22,14 @@ static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_min)(SP_ELEMENT a, SP_ELEMENT b)
 }
 
 #include "ops/cpu/reduce/joins.inc.h"
+#include "ops/cpu/reduce/levels.inc.h"
+
+/* Sums and products that wrap are the same in any order. */
+static bool SP_OF(depends_on_order)(const sp_reduce_constants *k)
+{
+    (void)k;
+    return false;
+}
 
 /* A mean is rounded towards 0. */
 static SP_ELEMENT SP_OF(finish)(const sp_reduce_constants *k, SP_ELEMENT sum, SP_ELEMENT shift)

@@ -4,26 +4,41 @@
  * l in turn. Lanes start with the reduction's neutral element, so lanes without elements may be
  * left out of this tree.
  *
+ * That is a block, of SP_REDUCTION_BLOCK elements at most. The results of several blocks are in
+ * turn the elements of a sum or product in this order, cut in the same way (levels.inc.h). Maxima
+ * and minima, and reductions of integers, do not depend on any order and are not cut.
+ *
  * `width` reductions are computed together: lane l of reduction c is lanes[l * width + c]. */
 #ifndef SP_OPS_CPU_REDUCE_LANES_H
 #define SP_OPS_CPU_REDUCE_LANES_H
 
+#include "base/macros.h"
 #include "ops/cpu/arch/typed.h"
 
 enum {
     SP_LANES = 16,
-    SP_LANE_COLUMNS = 64 /* most reductions that are computed together */
+    SP_LANE_COLUMNS = 64, /* most reductions that are computed together */
+    SP_REDUCTION_BLOCK = SP_PLANTED(block_off_by_one) ? 4095 : 4096,
+    SP_LEVEL_LANES = 4 * SP_LANES /* of all levels: 4,096^4 exceeds SP_MAX_TENSOR_BYTES */
 };
+
+#define SP_LEVELS SP_WIDE_OF(sp_levels) /* in templates, as SP_WIDE */
 
 static SP_ALWAYS_INLINE float sp_add_f32(float a, float b)
 {
     return a + b;
 }
 
+static SP_ALWAYS_INLINE float sp_mul_f32(float a, float b)
+{
+    return a * b;
+}
+
 #define SP_TYPE f32
 #define SP_TREE sp_lanes_sum_f32
 #define SP_COMBINE sp_add
 #include "ops/cpu/reduce/lanes_tree.inc.h"
+#include "ops/cpu/reduce/levels.inc.h"
 #undef SP_TYPE
 
 /* The larger operand: NaN if one of them is NaN, +0 above -0. Commutative and associative. */

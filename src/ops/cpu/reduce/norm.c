@@ -11,6 +11,7 @@
 #define SP_REDUCTION square
 #define SP_COMBINE sp_add
 #include "ops/cpu/reduce/reduction.inc.h"
+#include "ops/cpu/reduce/sums.inc.h"
 #undef SP_TYPE
 
 /* (x - mean) * (scale / sqrt(variance + epsilon)) + bias */
@@ -74,14 +75,9 @@ static void norm_row(const sp_norm_constants *k, const float *x, const float *sc
                      const float *bias, float *y, float *mean_out, float *inverse_out)
 {
     const int64_t n = k->extent;
-    float lanes[SP_LANES] = {0};
-    row_sum_f32(lanes, 0, x, n, 0);
-    tree_sum_f32(lanes, 1, n);
-    const float mean = lanes[0] / (float)n;
-    for (int64_t l = 0; l < SP_LANES; l++) lanes[l] = 0;
-    row_square_f32(lanes, 0, x, n, mean);
-    tree_square_f32(lanes, 1, n);
-    const float inverse = 1.0f / __builtin_sqrtf(lanes[0] / (float)n + k->epsilon);
+    const float mean = sum_row_f32(row_sum_f32, x, n, 0) / (float)n;
+    const float variance = sum_row_f32(row_square_f32, x, n, mean) / (float)n;
+    const float inverse = 1.0f / __builtin_sqrtf(variance + k->epsilon);
     if (mean_out) *mean_out = sp_canonical(mean);
     if (inverse_out) *inverse_out = sp_canonical(inverse);
     if (k->span == 1) {

@@ -4,6 +4,12 @@
 #include "ops/cpu/reduce/reductions_of_order.inc.h"
 #include "ops/cpu/reduce/reduction_exp.inc.h"
 
+static bool SP_OF(depends_on_order)(const sp_reduce_constants *k)
+{
+    return k->reduction != SP_REDUCE_MAX && k->reduction != SP_REDUCE_MIN &&
+           k->reduction != SP_REDUCE_FINITE_MAX;
+}
+
 /* The output from its reduced lanes. */
 static SP_ELEMENT SP_OF(finish)(const sp_reduce_constants *k, SP_ELEMENT sum, SP_ELEMENT shift)
 {

@@ -28,15 +28,17 @@ static SP_ALWAYS_INLINE double sp_min_f64(double a, double b)
     return a == b ? sp_double_from_bits(sp_double_bits(a) | sp_double_bits(b)) : smaller;
 }
 
-static SP_ALWAYS_INLINE float sp_mul_f32(float a, float b)
-{
-    return a * b;
-}
-
 static SP_ALWAYS_INLINE double sp_mul_f64(double a, double b)
 {
     return a * b;
 }
+
+#define SP_TYPE f64
+#define SP_TREE sp_lanes_sum_f64
+#define SP_COMBINE sp_add
+#include "ops/cpu/reduce/lanes_tree.inc.h"
+#include "ops/cpu/reduce/levels.inc.h"
+#undef SP_TYPE
 
 #define SP_TYPE f32
 #include "ops/cpu/reduce/joins_float.inc.h"

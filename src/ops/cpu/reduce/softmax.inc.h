@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax of one type. The exponentials are kept in y between the passes, unless y is too narrow
  * or still read as x. Parameter: SP_TYPE. */
+#include "ops/cpu/reduce/sums.inc.h"
 
 static void SP_OF(row_softmax)(const sp_axis_constants *k, const SP_ELEMENT *x, SP_ELEMENT *y)
 {
@@ -11,18 +12,16 @@ static void SP_OF(row_softmax)(const sp_axis_constants *k, const SP_ELEMENT *x, 
     SP_OF(row_max)(lanes, 0, x, n, 0);
     SP_OF(tree_max)(lanes, 1, n);
     const SP_WIDE most = lanes[0];
-    for (int64_t l = 0; l < SP_LANES; l++) lanes[l] = 0;
+    SP_WIDE sum;
     if (keeps) {
         SP_INDEPENDENT for (int64_t i = 0; i < n; i++)
         {
             y[i] = SP_STORE(SP_WIDE_OF(sp_exp)(SP_LOAD(x[i]) - most));
         }
-        SP_OF(row_sum)(lanes, 0, y, n, 0);
+        sum = SP_OF(sum_row)(SP_OF(row_sum), y, n, 0);
     } else {
-        SP_OF(row_exp)(lanes, 0, x, n, most);
+        sum = SP_OF(sum_row)(SP_OF(row_exp), x, n, most);
     }
-    SP_OF(tree_sum)(lanes, 1, n);
-    const SP_WIDE sum = lanes[0];
     if (keeps) {
         SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = SP_STORE(SP_LOAD(y[i]) / sum);
     } else if (!k->is_log) {
@@ -50,7 +49,6 @@ static void SP_OF(columns_softmax)(const sp_axis_constants *k, const SP_ELEMENT 
     SP_OF(columns_max)(lanes, 0, x, k->inner, n, width, most);
     SP_OF(tree_max)(lanes, COLUMNS, n);
     memcpy(most, lanes, sizeof(most));
-    for (int64_t l = 0; l < ALL_LANES; l++) lanes[l] = 0;
     for (int64_t i = 0; keeps && i < n; i++) {
         const SP_ELEMENT *from = x + i * k->inner;
         SP_ELEMENT *to = y + i * k->inner;
@@ -59,9 +57,8 @@ static void SP_OF(columns_softmax)(const sp_axis_constants *k, const SP_ELEMENT 
             to[c] = SP_STORE(SP_WIDE_OF(sp_exp)(SP_LOAD(from[c]) - most[c]));
         }
     }
-    if (keeps) SP_OF(columns_sum)(lanes, 0, y, k->inner, n, width, most);
-    else SP_OF(columns_exp)(lanes, 0, x, k->inner, n, width, most);
-    SP_OF(tree_sum)(lanes, COLUMNS, n);
+    if (keeps) SP_OF(sum_columns)(lanes, SP_OF(columns_sum), y, k->inner, n, width, most);
+    else SP_OF(sum_columns)(lanes, SP_OF(columns_exp), x, k->inner, n, width, most);
     for (int64_t c = 0; k->is_log && c < width; c++) lanes[c] = SP_WIDE_OF(sp_log)(lanes[c]);
     for (int64_t i = 0; i < n; i++) {
         const SP_ELEMENT *from = x + i * k->inner;

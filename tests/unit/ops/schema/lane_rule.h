@@ -10,6 +10,7 @@
 #include "ops/cpu/arch/math_f64.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/model_data.h"
@@ -17,6 +18,17 @@
 
 typedef enum reduction { SUM, MEAN, MAX, MIN, PROD, SUM_SQUARE, L1, L2, LOG_SUM, LSE } reduction;
 /* ---- the rule ---- */
+
+enum { BLOCK = 4096, LONGEST = 17 * BLOCK };
+
+/* Extents around the ends of blocks, and one of more blocks than lanes. */
+static const int64_t long_extents[] = {BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5, 16 * BLOCK + 7};
+
+/* Columns of such an extent: once more than kernels compute together. */
+static inline int64_t long_columns(int64_t extent)
+{
+    return extent == BLOCK + 1 ? 67 : 3;
+}
 
 static inline double larger(double a, double b)
 {
@@ -31,7 +43,7 @@ static inline double larger(double a, double b)
         if (how == MIN) return (type) - larger(-(double)a, -(double)b);                            \
         return how == PROD ? a * b : a + b;                                                        \
     }                                                                                              \
-    static inline type lanes_##suffix(reduction how, const type *x, int64_t n, type shift)         \
+    static inline type block_##suffix(reduction how, const type *x, int64_t n, type shift)         \
     {                                                                                              \
         type lanes[16];                                                                            \
         for (int l = 0; l < 16; l++) {                                                             \
@@ -53,6 +65,21 @@ static inline double larger(double a, double b)
             }                                                                                      \
         }                                                                                          \
         return lanes[0];                                                                           \
+    }                                                                                              \
+    static inline type lanes_##suffix(reduction how, const type *x, int64_t n, type shift)         \
+    {                                                                                              \
+        if (n <= BLOCK) return block_##suffix(how, x, n, shift);                                   \
+        const int64_t count = (n + BLOCK - 1) / BLOCK;                                             \
+        type *results = malloc((size_t)count * sizeof(*results));                                  \
+        if (results == NULL) abort();                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const int64_t left = n - i * BLOCK;                                                    \
+            results[i] = block_##suffix(how, x + i * BLOCK, left < BLOCK ? left : BLOCK, shift);   \
+        }                                                                                          \
+        const bool has_own_join = how == MAX || how == MIN || how == PROD;                         \
+        const type y = lanes_##suffix(has_own_join ? how : SUM, results, count, 0);                \
+        free(results);                                                                             \
+        return y;                                                                                  \
     }                                                                                              \
     static inline type rule_##suffix(reduction how, const type *x, int64_t n)                      \
     {                                                                                              \
@@ -106,6 +133,18 @@ static inline sp_array random_array(data_random *random, sp_dtype dtype, const s
             const int64_t value = dtype == SP_BOOL ? (int64_t)(bits & 1) : (int64_t)bits >> 20;
             memcpy((char *)a.data + i * sp_dtype_bytes(dtype), &value, sp_dtype_bytes(dtype));
         }
+    }
+    return a;
+}
+
+/* Numbers from `least` to `least + range`. */
+static inline sp_array array_in_range(data_random *random, sp_dtype dtype, const sp_shape *shape,
+                                      double least, double range)
+{
+    sp_array a = {0};
+    CHECK_OK(sp__array_init(&a, dtype, shape));
+    for (uint64_t i = 0; i < sp__shape_count(shape); i++) {
+        put_float(&a, i, least + range * ((double)data_next_float(random) + 1.0) / 2.0);
     }
     return a;
 }

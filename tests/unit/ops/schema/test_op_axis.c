@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ArgMax, ArgMin, Hardmax, CumSum, LpNormalization, LRN and MeanVarianceNormalization compared with
  * plain loops, on every instruction set; refusals. */
+#include "ops/cpu/elementwise/pow_f32.h"
 #include "unit/ops/schema/lane_rule.h"
-
-#include <stdlib.h>
 
 /* Rows along `axis`: the numbers of elements before, along and after it. */
 typedef struct rows {
@@ -182,10 +181,33 @@ TEST(cumsum_runs_forwards_and_backwards_with_and_without_its_element)
 
 static float norm_of(const rows *r, const float *x, bool squares)
 {
-    float row[100];
+    static float row[LONGEST];
     if (r->extent > (int64_t)SP_COUNT_OF(row)) abort();
     for (int64_t i = 0; i < r->extent; i++) row[i] = x[i * r->inner];
     return rule_f32(squares ? L2 : L1, row, r->extent);
+}
+
+static void check_lp_norm(const rows *r, int64_t p, const sp_array *x, int isa)
+{
+    const sp_attribute attributes[] = {data_attribute_int("axis", &r->axis),
+                                       data_attribute_int("p", &p)};
+    data_call call = call_of("LpNormalization", 22, x, isa);
+    sp_array y;
+    call.attributes = attributes;
+    call.attribute_count = 2;
+    if (sp__cpu_kernels(call.isa) == NULL) return;
+    REQUIRE_OK(data_run_op(&call, &y));
+    const float *in = x->data, *out = y.data;
+    uint64_t wrong = 0;
+    for (int64_t row = 0; row < r->outer * r->inner; row++) {
+        const float norm = norm_of(r, in + first_of(r, row), p == 2);
+        for (int64_t i = 0; i < r->extent; i++) {
+            const int64_t at = first_of(r, row) + i * r->inner;
+            wrong += !data_is_same(out[at], norm == 0 ? 0 : in[at] / norm);
+        }
+    }
+    CHECK_EQ_U64(wrong, 0);
+    sp__array_deinit(&y);
 }
 
 TEST(lp_normalization_divides_by_the_norm_and_leaves_zeros)
@@ -194,28 +216,26 @@ TEST(lp_normalization_divides_by_the_norm_and_leaves_zeros)
     for (int n = 0; n < 200 * SP_CPU_ISA_COUNT; n++) {
         const rows r = random_rows(&random);
         const int64_t p = 1 + (int64_t)(data_next(&random) % 2);
-        sp_array x = data_floats(&random, &r.shape), y;
+        sp_array x = data_floats(&random, &r.shape);
         if (n % 5 == 0) memset(x.data, 0, (size_t)x.bytes);
-        const sp_attribute attributes[] = {data_attribute_int("axis", &r.axis),
-                                           data_attribute_int("p", &p)};
-        data_call call = call_of("LpNormalization", 22, &x, n % SP_CPU_ISA_COUNT);
-        call.attributes = attributes;
-        call.attribute_count = 2;
-        if (sp__cpu_kernels(call.isa) != NULL) {
-            REQUIRE_OK(data_run_op(&call, &y));
-            const float *in = x.data, *out = y.data;
-            uint64_t wrong = 0;
-            for (int64_t row = 0; row < r.outer * r.inner; row++) {
-                const float norm = norm_of(&r, in + first_of(&r, row), p == 2);
-                for (int64_t i = 0; i < r.extent; i++) {
-                    const int64_t at = first_of(&r, row) + i * r.inner;
-                    wrong += !data_is_same(out[at], norm == 0 ? 0 : in[at] / norm);
-                }
-            }
-            CHECK_EQ_U64(wrong, 0);
-            sp__array_deinit(&y);
-        }
+        check_lp_norm(&r, p, &x, n % SP_CPU_ISA_COUNT);
         sp__array_deinit(&x);
+    }
+}
+
+TEST(lp_normalization_of_several_blocks_divides_by_the_norm_of_the_rule)
+{
+    data_random random = {67};
+    for (size_t i = 0; i < SP_COUNT_OF(long_extents); i++) {
+        const int64_t extent = long_extents[i], columns = long_columns(extent);
+        const rows cases[] = {{{.rank = 2, .dims = {2, extent}}, 1, 2, extent, 1},
+                              {{.rank = 2, .dims = {extent, columns}}, 0, 1, extent, columns}};
+        for (int n = 0; n < 4 * SP_CPU_ISA_COUNT; n++) {
+            const rows *r = &cases[n % 2];
+            sp_array x = data_floats(&random, &r->shape);
+            check_lp_norm(r, 1 + n / 2 % 2, &x, n / 4);
+            sp__array_deinit(&x);
+        }
     }
 }
 
@@ -251,6 +271,43 @@ TEST(lrn_divides_by_a_power_of_the_channels_around)
             CHECK(fabs((double)out[i] - want) <= 3e-7);
         }
         for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) sp__array_deinit(&y[isa]);
+    }
+    sp__array_deinit(&x);
+}
+
+/* The sums begin with the first channel that exists. */
+TEST(lrn_over_several_blocks_of_channels_has_the_bits_of_the_rule)
+{
+    enum { CHANNELS = BLOCK + 104, PLANE = 3 };
+    static const int64_t channels[] = {0, 60, CHANNELS / 2, CHANNELS - 1};
+    static float around[CHANNELS];
+    data_random random = {68};
+    const sp_shape shape = {.rank = 3, .dims = {1, CHANNELS, PLANE}};
+    const int64_t size = 2 * BLOCK + 107, before = (size - 1) / 2;
+    const float alpha = 5000.0f, beta = 0.9f, bias = 0.5f; /* such that the sum's last bit shows */
+    const sp_attribute attributes[] = {
+        data_attribute_float("alpha", &alpha), data_attribute_float("beta", &beta),
+        data_attribute_float("bias", &bias), data_attribute_int("size", &size)};
+    sp_array x = data_floats(&random, &shape), y;
+    const float *in = x.data;
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        data_call call = call_of("LRN", 13, &x, isa);
+        call.attributes = attributes;
+        call.attribute_count = 4;
+        if (sp__cpu_kernels(call.isa) == NULL) continue;
+        REQUIRE_OK(data_run_op(&call, &y));
+        for (size_t i = 0; i < SP_COUNT_OF(channels) * PLANE; i++) {
+            const int64_t c = channels[i / PLANE], at = c * PLANE + (int64_t)(i % PLANE);
+            int64_t n = 0;
+            for (int64_t k = c - before; k < c - before + size; k++) {
+                if (k >= 0 && k < CHANNELS) around[n++] = in[k * PLANE + (int64_t)(i % PLANE)];
+            }
+            CHECK(n > BLOCK);
+            const float scaled = alpha / (float)size * rule_f32(SUM_SQUARE, around, n);
+            const float power = sp_powf(bias + scaled, -beta);
+            CHECK(data_is_same(((const float *)y.data)[at], in[at] * power));
+        }
+        sp__array_deinit(&y);
     }
     sp__array_deinit(&x);
 }

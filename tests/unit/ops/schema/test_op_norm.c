@@ -3,8 +3,6 @@
  * forms. */
 #include "unit/ops/schema/lane_rule.h"
 
-#include <stdlib.h>
-
 static float mean_of(const float *x, int64_t n)
 {
     return rule_f32(MEAN, x, n);
@@ -12,7 +10,7 @@ static float mean_of(const float *x, int64_t n)
 
 static float variance_of(const float *x, int64_t n, float mean)
 {
-    float distances[1000];
+    static float distances[LONGEST];
     if (x == NULL || n > (int64_t)SP_COUNT_OF(distances)) abort();
     for (int64_t i = 0; i < n; i++) distances[i] = x[i] - mean;
     return rule_f32(SUM_SQUARE, distances, n) / (float)n;
@@ -355,6 +353,96 @@ TEST(instance_and_group_norm_take_their_scales_by_channel_or_group)
         }
     }
 }
+
+/* ---- rows of more than one block ---- */
+
+static void check_long_norm(const char *op, uint32_t version, const sp_shape *x,
+                            const sp_shape *scale, int64_t extent, data_random *random)
+{
+    const int64_t groups = 2, rows = (int64_t)sp__shape_count(x) / extent;
+    const int64_t scales = (int64_t)sp__shape_count(scale);
+    const bool is_layer = version == 17;
+    const sp_attribute attribute = data_attribute_int("num_groups", &groups);
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        norm_call n;
+        make_norm(&n, op, version, random, x, scale);
+        n.call.isa = (sp_cpu_isa)isa;
+        n.call.attributes = &attribute;
+        n.call.attribute_count = version == 21;
+        if (sp__cpu_kernels(n.call.isa) != NULL) {
+            REQUIRE_OK(data_run_op(&n.call, n.out));
+            CHECK_EQ_U64(is_layer ? wrong_rows(&n, rows, extent, 1, 0, 1)
+                                  : wrong_rows(&n, rows, extent, rows, scales / rows,
+                                               extent * rows / scales),
+                         0);
+            free_outputs(&n);
+        }
+        free_inputs(&n);
+    }
+}
+
+TEST(rows_of_several_blocks_have_the_statistics_of_the_rule)
+{
+    data_random random = {61};
+    for (size_t i = 0; i < SP_COUNT_OF(long_extents); i++) {
+        const int64_t extent = long_extents[i], half = (extent + 1) / 2;
+        const sp_shape row = {.rank = 1, .dims = {extent}}, rows = {.rank = 2, .dims = {2, extent}};
+        const sp_shape two = {.rank = 1, .dims = {2}}, four = {.rank = 1, .dims = {4}};
+        const sp_shape planes = {.rank = 3, .dims = {1, 2, extent}};
+        const sp_shape halves = {.rank = 3, .dims = {1, 4, half}};
+        check_long_norm("LayerNormalization", 17, &rows, &row, extent, &random);
+        check_long_norm("InstanceNormalization", 6, &planes, &two, extent, &random);
+        check_long_norm("GroupNormalization", 21, &halves, &four, 2 * half, &random);
+    }
+}
+
+/* Wrong elements of channel `channel`; all other dimensions are reduced. */
+static uint64_t wrong_in_channel(const sp_array *x, const sp_array *y, int64_t channel)
+{
+    static float values[LONGEST];
+    const int64_t channels = x->shape.dims[1];
+    const int64_t plane = (int64_t)sp__shape_range_count(&x->shape, 2, x->shape.rank);
+    const int64_t n = x->shape.dims[0] * plane;
+    const float *in = x->data, *out = y->data;
+    uint64_t wrong = 0;
+    for (int64_t i = 0; i < n; i++) {
+        values[i] = in[(i / plane * channels + channel) * plane + i % plane];
+    }
+    const float mean = mean_of(values, n), variance = variance_of(values, n, mean);
+    for (int64_t i = 0; i < n; i++) {
+        const float want = (values[i] - mean) / (sqrtf(variance) + 1e-9f);
+        wrong += !data_is_same(out[(i / plane * channels + channel) * plane + i % plane], want);
+    }
+    return wrong;
+}
+
+TEST(mean_variance_normalization_of_several_blocks_has_the_bits_of_its_steps)
+{
+    data_random random = {62};
+    for (size_t i = 0; i < SP_COUNT_OF(long_extents) * 2; i++) {
+        const int64_t half = (long_extents[i / 2] + 1) / 2;
+        const sp_shape planes = {.rank = 4, .dims = {2, 3, 1, half}};
+        const sp_shape columns = {.rank = 4, .dims = {2 * half, 3, 1, 1}};
+        sp_array x = data_floats(&random, i % 2 == 0 ? &planes : &columns), y;
+        for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+            const data_call call = {.op = "MeanVarianceNormalization",
+                                    .version = 13,
+                                    .inputs = &x,
+                                    .input_count = 1,
+                                    .output_count = 1,
+                                    .isa = (sp_cpu_isa)isa};
+            if (sp__cpu_kernels(call.isa) == NULL) continue;
+            REQUIRE_OK(data_run_op(&call, &y));
+            uint64_t wrong = 0;
+            for (int64_t c = 0; c < 3; c++) wrong += wrong_in_channel(&x, &y, c);
+            CHECK_EQ_U64(wrong, 0);
+            sp__array_deinit(&y);
+        }
+        sp__array_deinit(&x);
+    }
+}
+
+/* ---- refusals ---- */
 
 TEST(norms_whose_operands_do_not_fit_are_refused)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AveragePool, MaxPool with indices, Conv and ConvTranspose over one to three dimensions: bits of
  * the rule in plain loops, on every instruction set, for random windows; refusals. */
+<<<<<<< HEAD
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,9 @@
 #include "product_rule.h"
 #include "support/model_data.h"
 #include "support/test.h"
+=======
+#include "unit/ops/schema/lane_rule.h"
+>>>>>>> b96acb4 (ops: a long reduction is cut into blocks of 4,096 elements)
 
 /* Three dimensions, the leading unused ones of size 1; `spatial` of them are used. */
 typedef struct window {
@@ -110,9 +114,10 @@ static void tap_place(const window *w, int64_t out, int64_t tap, int64_t at[3])
 
 /* ---- AveragePool ---- */
 
+/* A tap in the padding joins no lane; 0, which it is here, changes none. */
 static float average_at(const window *w, const float *plane, int64_t out, bool counts_padding)
 {
-    float lanes[16] = {0};
+    static float taps[LONGEST];
     int64_t count = 0;
     for (int64_t tap = 0; tap < volume(w->kernel); tap++) {
         int64_t at[3];
@@ -120,17 +125,49 @@ static float average_at(const window *w, const float *plane, int64_t out, bool c
         bool counts = true;
         for (int i = 0; i < 3; i++) counts &= at[i] < w->in[i] + w->end[i];
         count += counts_padding ? counts : is_inside(w, at);
-        if (is_inside(w, at)) lanes[tap % 16] += plane[offset_of(w, at)];
+        taps[tap] = is_inside(w, at) ? plane[offset_of(w, at)] : 0;
     }
-    for (int step = 8; step > 0; step /= 2) {
-        for (int l = 0; l < step; l++) lanes[l] += lanes[l + step];
-    }
-    return lanes[0] / (float)count;
+    return rule_f32(SUM, taps, volume(w->kernel)) / (float)count;
 }
 
 static bool is_same(float got, float want)
 {
     return isnan(want) ? isnan(got) : data_is_same(got, want);
+}
+
+static void check_average(window *w, int64_t images, int64_t rounds_up, int64_t counts_padding,
+                          data_random *random)
+{
+    slide(w, rounds_up != 0);
+    const sp_shape shape = shape_of(w, images, 3, w->in);
+    const int64_t planes = images * 3, out = volume(w->out);
+    sp_array x = data_floats(random, &shape), y;
+    attributes a;
+    fill_attributes(w, &a);
+    a.list[4] = data_attribute_int("ceil_mode", &rounds_up);
+    a.list[5] = data_attribute_int("count_include_pad", &counts_padding);
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        const data_call call = {.op = "AveragePool",
+                                .version = 19,
+                                .attributes = a.list,
+                                .attribute_count = 6,
+                                .inputs = &x,
+                                .input_count = 1,
+                                .output_count = 1,
+                                .isa = (sp_cpu_isa)isa};
+        if (sp__cpu_kernels(call.isa) == NULL) continue;
+        REQUIRE_OK(data_run_op(&call, &y));
+        REQUIRE((int64_t)y.bytes == planes * out * 4);
+        uint64_t wrong = 0;
+        for (int64_t i = 0; i < planes * out; i++) {
+            const float *plane = (const float *)x.data + i / out * volume(w->in);
+            wrong += !is_same(((const float *)y.data)[i],
+                              average_at(w, plane, i % out, counts_padding != 0));
+        }
+        CHECK_EQ_U64(wrong, 0);
+        sp__array_deinit(&y);
+    }
+    sp__array_deinit(&x);
 }
 
 TEST(average_pool_has_the_bits_of_the_rule)
@@ -141,35 +178,26 @@ TEST(average_pool_has_the_bits_of_the_rule)
         const int64_t rounds_up = (int64_t)(data_next(&random) % 2);
         window w = random_window(&random, rounds_up != 0);
         const int64_t counts_padding = (int64_t)(data_next(&random) % 2);
-        slide(&w, rounds_up != 0);
-        const sp_shape shape = shape_of(&w, 2, 3, w.in);
-        sp_array x = data_floats(&random, &shape), y;
-        attributes a;
-        fill_attributes(&w, &a);
-        a.list[4] = data_attribute_int("ceil_mode", &rounds_up);
-        a.list[5] = data_attribute_int("count_include_pad", &counts_padding);
-        for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-            const data_call call = {.op = "AveragePool",
-                                    .version = 19,
-                                    .attributes = a.list,
-                                    .attribute_count = 6,
-                                    .inputs = &x,
-                                    .input_count = 1,
-                                    .output_count = 1,
-                                    .isa = (sp_cpu_isa)isa};
-            if (sp__cpu_kernels(call.isa) == NULL) continue;
-            REQUIRE_OK(data_run_op(&call, &y));
-            REQUIRE((int64_t)y.bytes == 6 * volume(w.out) * 4);
-            uint64_t wrong = 0;
-            for (int64_t i = 0; i < 6 * volume(w.out); i++) {
-                const float *plane = (const float *)x.data + i / volume(w.out) * volume(w.in);
-                wrong += !is_same(((const float *)y.data)[i],
-                                  average_at(&w, plane, i % volume(w.out), counts_padding != 0));
-            }
-            CHECK_EQ_U64(wrong, 0);
-            sp__array_deinit(&y);
-        }
-        sp__array_deinit(&x);
+        check_average(&w, 2, rounds_up, counts_padding, &random);
+    }
+}
+
+/* Windows of several blocks. Of the third, whole blocks are in the padding. */
+TEST(average_pool_of_several_blocks_has_the_bits_of_the_rule)
+{
+    static const window windows[] = {
+        {{1, 1, 4170}, {1, 1, 1}, {1, 1, 4097}, {1, 1, 1}, {1, 1, 1}, {0, 0, 9}, {0, 0, 3}, 1},
+        {{1, 70, 73}, {1, 1, 1}, {1, 64, 64}, {1, 5, 4}, {1, 1, 1}, {0, 5, 7}, {0, 9, 3}, 2},
+        {{1, 1, 1900}, {1, 1, 1}, {1, 1, 9999}, {1, 1, 900}, {1, 1, 1}, {0, 0, 9000}, {0, 0, 0}, 1},
+        {{1, 80, 79}, {1, 1, 1}, {1, 63, 67}, {1, 5, 4}, {1, 1, 1}, {0, 5, 7}, {0, 9, 3}, 2},
+        {{18, 21, 29}, {1, 1, 1}, {17, 19, 27}, {3, 4, 5}, {1, 1, 1}, {3, 4, 5}, {2, 1, 6}, 3},
+        {{1, 9, 140}, {1, 1, 1}, {1, 61, 69}, {1, 9, 5}, {1, 1, 2}, {0, 60, 3}, {0, 60, 1}, 2},
+        {{1, 2, 33000}, {1, 1, 1}, {1, 2, 32772}, {1, 1, 120}, {1, 1, 1}, {0, 1, 90}, {0, 0, 9}, 2},
+    };
+    data_random random = {46};
+    for (size_t i = 0; i < SP_COUNT_OF(windows) * 2; i++) {
+        window w = windows[i / 2];
+        check_average(&w, 1, 0, (int64_t)(i % 2), &random);
     }
 }
 

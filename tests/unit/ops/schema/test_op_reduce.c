@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions: the bits of the written rule (16 lanes, one tree) in plain loops, for random shapes,
- * axes and types, on every instruction set; refused axes. */
+/* Reductions: the bits of the written rule (16 lanes, one tree, blocks) in plain loops, for random
+ * shapes, axes and types, on every instruction set; refused axes. */
 #include "unit/ops/schema/lane_rule.h"
-
-#include <stdlib.h>
 
 static const char *const names[] = {"ReduceSum",    "ReduceMean",      "ReduceMax", "ReduceMin",
                                     "ReduceProd",   "ReduceSumSquare", "ReduceL1",  "ReduceL2",
@@ -51,7 +49,7 @@ typedef struct reduce_case {
 } reduce_case;
 
 /* The numbers of the elements of output `index`, in logical order; returns their count. */
-static int64_t elements_of(const reduce_case *c, uint64_t index, uint64_t out[MOST])
+static int64_t elements_of(const reduce_case *c, uint64_t index, uint64_t out[LONGEST])
 {
     int64_t strides[SP_MAX_RANK];
     sp__shape_strides(&c->shape, strides);
@@ -79,10 +77,10 @@ static int64_t elements_of(const reduce_case *c, uint64_t index, uint64_t out[MO
 
 static bool output_is_right(const reduce_case *c, const sp_array *x, const sp_array *y, uint64_t i)
 {
-    static uint64_t at[MOST];
-    static float f32[MOST];
-    static double f64[MOST];
-    static int64_t ints[MOST];
+    static uint64_t at[LONGEST];
+    static float f32[LONGEST];
+    static double f64[LONGEST];
+    static int64_t ints[LONGEST];
     const int64_t n = elements_of(c, i, at);
     for (int64_t e = 0; e < n; e++) {
         if (!is_float(c->dtype)) ints[e] = get_int(x, at[e]);
@@ -124,12 +122,12 @@ static sp_status run_reduce(const reduce_case *c, const sp_array *x, sp_cpu_isa 
     return status;
 }
 
-static void check_reduce(const reduce_case *c, data_random *random)
+static void check_reduce_of(const reduce_case *c, const sp_array *x)
 {
-    sp_array x = random_array(random, c->dtype, &c->shape), y;
+    sp_array y;
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
-        REQUIRE_OK(run_reduce(c, &x, (sp_cpu_isa)isa, &y));
+        REQUIRE_OK(run_reduce(c, x, (sp_cpu_isa)isa, &y));
         sp_shape want = {.rank = 0};
         for (uint32_t i = 0; i < c->shape.rank; i++) {
             if (!(c->axes >> i & 1)) want.dims[want.rank++] = c->shape.dims[i];
@@ -139,10 +137,10 @@ static void check_reduce(const reduce_case *c, data_random *random)
         uint64_t wrong = 0;
         const bool is_copy = c->axes == 0 && c->how <= PROD;
         if (is_copy) {
-            CHECK_EQ_MEM(y.data, x.data, (size_t)x.bytes);
+            CHECK_EQ_MEM(y.data, x->data, (size_t)x->bytes);
         } else {
             for (uint64_t i = 0; i < sp__shape_count(&y.shape); i++) {
-                wrong += !output_is_right(c, &x, &y, i);
+                wrong += !output_is_right(c, x, &y, i);
             }
         }
         if (wrong > 0) {
@@ -152,6 +150,12 @@ static void check_reduce(const reduce_case *c, data_random *random)
         CHECK_EQ_U64(wrong, 0);
         sp__array_deinit(&y);
     }
+}
+
+static void check_reduce(const reduce_case *c, data_random *random)
+{
+    sp_array x = random_array(random, c->dtype, &c->shape);
+    check_reduce_of(c, &x);
     sp__array_deinit(&x);
 }
 
@@ -206,6 +210,94 @@ TEST(long_rows_and_wide_columns)
                                     .keeps = 1};
         check_reduce(&row, &random);
         check_reduce(&column, &random);
+    }
+}
+
+/* ---- more than one block ---- */
+
+/* Numbers whose product or sum is neither 0 nor infinite, and not negative if its logarithm is
+ * taken. */
+static sp_array long_array(const reduce_case *c, data_random *random)
+{
+    if (c->how == PROD) return array_in_range(random, c->dtype, &c->shape, 1 - 1.0 / 64, 1.0 / 32);
+    return array_in_range(random, c->dtype, &c->shape, c->how == LOG_SUM ? 0 : -4, 8);
+}
+
+static void check_long(reduction how, sp_dtype dtype, int64_t extent, data_random *random)
+{
+    /* A dimension of 7 does not divide a block, so the runs of two dimensions are cut. */
+    const int64_t inner = 7, outer = (extent + inner - 1) / inner;
+    const struct {
+        sp_shape shape;
+        uint32_t axes;
+    } layouts[] = {{{.rank = 2, .dims = {2, extent}}, 2},
+                   {{.rank = 2, .dims = {extent, long_columns(extent)}}, 1},
+                   {{.rank = 3, .dims = {outer, 2, inner}}, 5},
+                   {{.rank = 4, .dims = {outer, 2, inner, 3}}, 5}};
+    for (size_t i = 0; i < SP_COUNT_OF(layouts); i++) {
+        const reduce_case c = {
+            .how = how, .dtype = dtype, .shape = layouts[i].shape, .axes = layouts[i].axes};
+        sp_array x = long_array(&c, random);
+        check_reduce_of(&c, &x);
+        sp__array_deinit(&x);
+    }
+}
+
+TEST(reductions_of_several_blocks_have_the_bits_of_the_rule_in_every_layout)
+{
+    data_random random = {38};
+    for (size_t i = 0; i < SP_COUNT_OF(long_extents); i++) {
+        for (int how = SUM; how <= LSE; how++) {
+            check_long((reduction)how, SP_F32, long_extents[i], &random);
+            check_long((reduction)how, SP_F64, long_extents[i], &random);
+        }
+        check_long(SUM, SP_F16, long_extents[i], &random);
+        check_long(LSE, SP_F16, long_extents[i], &random);
+        check_long(SUM_SQUARE, SP_F16, long_extents[i], &random);
+    }
+}
+
+/* The results of more than BLOCK blocks are cut in turn. */
+TEST(blocks_of_blocks_have_the_bits_of_the_rule)
+{
+    const int64_t extent = (int64_t)BLOCK * BLOCK + BLOCK + 3;
+    const reduce_case c = {
+        .how = SUM, .dtype = SP_F32, .shape = {.rank = 1, .dims = {extent}}, .axes = 1};
+    data_random random = {39};
+    sp_array x = long_array(&c, &random), y;
+    const double want = (double)rule_f32(SUM, x.data, extent);
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
+        REQUIRE_OK(run_reduce(&c, &x, (sp_cpu_isa)isa, &y));
+        CHECK(is_wanted(&y, 0, want));
+        sp__array_deinit(&y);
+    }
+    sp__array_deinit(&x);
+}
+
+TEST(global_average_pool_of_several_blocks_has_the_bits_of_the_rule)
+{
+    data_random random = {47};
+    for (size_t i = 0; i < SP_COUNT_OF(long_extents); i++) {
+        const int64_t n = long_extents[i];
+        const sp_shape shape = {.rank = 4, .dims = {1, 3, 1, n}};
+        sp_array x = data_floats(&random, &shape), y;
+        for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+            const data_call call = {.op = "GlobalAveragePool",
+                                    .version = 1,
+                                    .inputs = &x,
+                                    .input_count = 1,
+                                    .output_count = 1,
+                                    .isa = (sp_cpu_isa)isa};
+            if (sp__cpu_kernels(call.isa) == NULL) continue;
+            REQUIRE_OK(data_run_op(&call, &y));
+            for (int64_t c = 0; c < 3; c++) {
+                const float want = rule_f32(MEAN, (const float *)x.data + c * n, n);
+                CHECK(data_is_same(((const float *)y.data)[c], want));
+            }
+            sp__array_deinit(&y);
+        }
+        sp__array_deinit(&x);
     }
 }
 
