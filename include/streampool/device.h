@@ -65,7 +65,8 @@ typedef struct sp_device_quirk {
  * the limit of each is 1. */
 SP_API sp_status sp_device_get_quirk(sp_device device, uint32_t index, sp_device_quirk *out);
 
-/* Waits until everything submitted to any stream of the device before the call has completed.
+/* Waits until everything submitted to any stream of the device before the call has completed: not
+ * for calls of sp_model_run on other threads, which return when they are done, or for futures.
  * Returns the status of the first failed command that this thread submitted and that was not
  * reported to it yet; on a lost device always SP_DEVICE_LOST, with the first cause. */
 SP_API sp_status sp_device_synchronize(sp_device device);

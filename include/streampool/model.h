@@ -51,7 +51,7 @@ typedef struct sp_model_options {
      * too: 1 to 1,000; zero: 1. A model that waits alone gets all slots. */
     uint32_t weight;
     /* Most runs that compute at the same time; zero: as many as the device has run slots, or, of
-     * submitted runs of normal priority on the cpu, cores. */
+     * submitted runs of one priority on the cpu, cores. */
     uint32_t max_concurrent_runs;
     /* Most runs that wait for a run slot: one more is SP_BUSY at once. Zero: any number of threads,
      * and 32,768 submitted runs of all models of the device. */
@@ -213,8 +213,8 @@ typedef struct sp_run_options {
     int64_t timeout_ns;
     sp_cancel_token cancel_token; /* cancels the run (cancel.h); zero: none */
     /* SP_BUSY, if no run slot is free at the call, or the model's max_concurrent_runs is reached;
-     * for a submitted run of normal priority on the cpu also if as many as there are cores have
-     * one. */
+     * for a submitted run on the cpu also if as many of its priority as there are cores have one.
+     */
     bool no_wait;
 } sp_run_options;
 

@@ -90,6 +90,10 @@ SP_API sp_status sp_thread_release_stream(void);
  * threads since the newest root, all its failures so far stop counting. Commands without untracked
  * storages depend on their storages only, and run.
  *
+ * sp_model_run on another thread is not waited for: it returns when its run is done, and reports
+ * the failure itself. While the policy of the pool shares a stream, such runs may be in none of its
+ * counters.
+ *
  * SP_DEADLOCK inside a host function that the stream waits for. */
 SP_API sp_status sp_stream_synchronize(sp_stream stream);
 

@@ -57,7 +57,8 @@ sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, bool has_t
 /* A run follows what was submitted to its stream, which a batch does not wait for. */
 static bool stream_is_idle(const sp_stream_ref *stream)
 {
-    return sp__point_has_passed(sp__queue_followed_point(stream->queue));
+    return sp__point_has_passed(stream->is_own ? sp__queue_followed_point(stream->queue)
+                                               : sp__queue_last_point(stream->queue));
 }
 
 static sp_status batch_compute(const sp_batch *batch, sp_rt_device *device)

@@ -185,6 +185,14 @@ sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint6
     return first;
 }
 
+void sp__timeline_forget_failures(sp_timeline *timeline)
+{
+    sp_mutex_lock(&timeline->lock);
+    void *failures = sp__failure_log_clear(&timeline->failures);
+    sp_mutex_unlock(&timeline->lock);
+    sp_free(failures);
+}
+
 uint32_t sp__timeline_unreported(sp_timeline *timeline, sp_fault *first)
 {
     *first = SP_NO_FAULT;

@@ -116,6 +116,8 @@ sp_fault sp__point_fault(sp_point point);
 /* Takes the failures with a value up to `value` that `thread` submitted and no earlier call has
  * taken. Returns the first one, SP_NO_FAULT if there is none. */
 sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread);
+/* Drops the records of all failures, for which nobody will ask any more. */
+void sp__timeline_forget_failures(sp_timeline *timeline);
 /* Number of failures of any thread that no call has taken; *first is the fault of the oldest. */
 uint32_t sp__timeline_unreported(sp_timeline *timeline, sp_fault *first);
 

@@ -128,10 +128,12 @@ static sp_status compute_on(sp_rt_model *model, sp_executable *executable, uint3
 }
 
 /* The policy of the pool gives one stream to several threads, which would order their runs: one
- * that has nothing to follow leaves it. */
+ * that has nothing to follow leaves it. Not a stream that the program has given to several threads.
+ */
 static bool must_leave_stream(const sp_executable *executable, const sp_stream_ref *stream)
 {
-    return sp__stream_is_shared(stream->stream) && executable->target_count == 1 &&
+    return (stream->is_own || SP_PLANTED(leaves_any)) && sp__stream_is_shared(stream->stream) &&
+           executable->target_count == 1 &&
            (sp__point_has_passed(sp__queue_followed_point(stream->queue)) ||
             SP_PLANTED(follows_nothing));
 }
@@ -153,7 +155,7 @@ static SP_NOINLINE sp_status compute_apart(sp_rt_model *model, sp_executable *ex
                                  .queue = sp__run_queue_at(device, index)};
     const sp_status status =
         compute_on(model, executable, sp__run_queue_home(index), inputs, outputs, &apart, terms);
-    sp__run_queue_release(device, index);
+    sp__run_queue_release(device, index, status != SP_OK);
     return status;
 }
 

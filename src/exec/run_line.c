@@ -48,22 +48,18 @@ static bool flow_has_room(const sp_run_flow *flow)
     return flow->limit == 0 || flow->active < flow->limit || SP_PLANTED(no_limit);
 }
 
-/* Counts in `active`. */
-static bool is_limited(const sp_run_terms *terms)
+static bool submitted_have_room_locked(const sp_run_slots *slots, uint32_t priority)
+    SP_REQUIRES(&slots->lock)
 {
-    return terms->is_submitted &&
-           (terms->priority != SP_PRIORITY_HIGH || SP_PLANTED(high_is_limited));
-}
-
-static bool submitted_have_room_locked(const sp_run_slots *slots) SP_REQUIRES(&slots->lock)
-{
-    return slots->active < slots->width || SP_PLANTED(submitted_unlimited);
+    const uint32_t others =
+        SP_PLANTED(high_is_limited) ? slots->active[SP_PRIORITY_HIGH - priority] : 0;
+    return slots->active[priority] + others < slots->width || SP_PLANTED(submitted_unlimited);
 }
 
 bool sp__run_line_has_room_locked(const sp_run_slots *slots, const sp_run_terms *terms)
 {
     if (terms == NULL) return true;
-    if (is_limited(terms) && !submitted_have_room_locked(slots)) return false;
+    if (terms->is_submitted && !submitted_have_room_locked(slots, terms->priority)) return false;
     return terms->flow == NULL || flow_has_room(terms->flow);
 }
 
@@ -71,7 +67,7 @@ void sp__run_line_count_locked(sp_run_slots *slots, const sp_run_terms *terms)
 {
     if (terms == NULL || !terms->is_counted) return;
     if (terms->flow != NULL) terms->flow->active++;
-    if (is_limited(terms)) slots->active++;
+    if (terms->is_submitted) slots->active[terms->priority]++;
     if (terms->priority == SP_PRIORITY_HIGH) slots->high++;
 }
 
@@ -79,7 +75,7 @@ void sp__run_line_uncount_locked(sp_run_slots *slots, const sp_run_terms *terms)
 {
     if (terms == NULL || !terms->is_counted || SP_PLANTED(slot_uncounted)) return;
     if (terms->flow != NULL) terms->flow->active--;
-    if (is_limited(terms) && !SP_PLANTED(submitted_uncounted)) slots->active--;
+    if (terms->is_submitted && !SP_PLANTED(submitted_uncounted)) slots->active[terms->priority]--;
     if (terms->priority == SP_PRIORITY_HIGH) slots->high--;
 }
 
@@ -104,7 +100,7 @@ sp_status sp__run_terms_refuse(const sp_run_terms *terms, uint32_t waiting)
         return sp__fail(SP_BUSY,
                         "no run slot is free%s, or max_concurrent_runs of the model is reached, "
                         "and the run is not to wait for one",
-                        is_limited(terms) ? " for one more submitted run" : "");
+                        terms->is_submitted ? " for one more submitted run" : "");
     }
     return sp__fail(SP_BUSY,
                     "%u runs of the model wait for a run slot, as many as max_waiting of its "
@@ -261,8 +257,7 @@ static sp_run_flow *flow_next_locked(sp_run_slots *slots, bool has_thread, uint3
 static sp_run_request *pop_locked(sp_run_slots *slots, bool has_thread, uint32_t priority)
     SP_REQUIRES(&slots->lock)
 {
-    const bool may_be_limited = !has_thread && priority != SP_PRIORITY_HIGH;
-    if (may_be_limited && !submitted_have_room_locked(slots)) return NULL;
+    if (!has_thread && !submitted_have_room_locked(slots, priority)) return NULL;
     for (sp_run_flow *flow; (flow = flow_next_locked(slots, has_thread, priority)) != NULL;) {
         sp_wait_entry *entry = sp__wait_queue_pop(queue_of(flow, has_thread, priority));
         if (entry == NULL) continue; /* cancelled since */
@@ -275,7 +270,8 @@ static sp_run_request *pop_locked(sp_run_slots *slots, bool has_thread, uint32_t
 
 sp_run_request *sp__run_line_pop_locked(sp_run_slots *slots, bool has_thread)
 {
-    const bool is_turn = slots->passed_over >= PASSES_OVER && !SP_PLANTED(always_over);
+    uint32_t *passed_over = &slots->passed_over[has_thread];
+    const bool is_turn = *passed_over >= PASSES_OVER && !SP_PLANTED(always_over);
     const bool is_normal_first = is_turn || SP_PLANTED(priority_ignored);
     const uint32_t first = is_normal_first ? SP_PRIORITY_NORMAL : SP_PRIORITY_HIGH;
     sp_run_request *request = pop_locked(slots, has_thread, first);
@@ -283,15 +279,31 @@ sp_run_request *sp__run_line_pop_locked(sp_run_slots *slots, bool has_thread)
         request = pop_locked(slots, has_thread, SP_PRIORITY_HIGH + SP_PRIORITY_NORMAL - first);
     }
     if (request == NULL) return NULL;
-    slots->passed_over = request->terms.priority == SP_PRIORITY_HIGH ? slots->passed_over + 1 : 0;
+    *passed_over = request->terms.priority == SP_PRIORITY_HIGH ? *passed_over + 1 : 0;
     sp__run_line_count_locked(slots, &request->terms);
     return request;
+}
+
+sp_wait_entry *sp__run_line_start_locked(sp_run_slots *slots)
+{
+    sp_wait_entry *first = NULL, **end = &first;
+    while (sp__run_word_acquire_locked(slots, true, 0)) {
+        sp_run_request *submitted = sp__run_line_pop_locked(slots, false);
+        if (submitted == NULL) {
+            sp_fetch_add_release(&slots->word, SP_RUN_ONE_FREE);
+            break;
+        }
+        submitted->granted_ns = sp_clock_now();
+        *end = &submitted->entry;
+        end = &submitted->entry.next;
+    }
+    return first;
 }
 
 bool sp__run_line_pass_over_locked(sp_run_slots *slots, const sp_run_request *claim)
 {
     if (claim->terms.priority != SP_PRIORITY_HIGH) return false;
-    return ++slots->passed_over >= PASSES_OVER;
+    return ++slots->passed_over[true] >= PASSES_OVER;
 }
 
 /* ---- the watcher ---- */

@@ -131,7 +131,7 @@ static void stay(void)
 
 /* What becomes of a slot, decided under the lock and done without it. */
 typedef struct slot_heirs {
-    sp_wait_entry *entry;   /* has the slot now, or NULL */
+    sp_wait_entry *entry;   /* has the slot now, and those after it have others; or NULL */
     sp_run_request *called; /* or NULL */
     sp_parker *watcher;     /* or NULL */
 } slot_heirs;
@@ -156,6 +156,9 @@ static void slot_grant_locked(sp_run_slots *slots, bool calls, slot_heirs *heirs
     }
     submitted->granted_ns = sp_clock_now();
     heirs->entry = &submitted->entry;
+    /* The end of a counted run lets one more begin that its successor does not count with: of its
+     * model, of its priority. */
+    if (!SP_PLANTED(one_heir)) heirs->entry->next = sp__run_line_start_locked(slots);
 }
 
 /* The slot goes to a claim, a submitted run, or is free; and a thread is called, unless the slot's

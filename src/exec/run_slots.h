@@ -11,7 +11,7 @@
  *
  *     claimed > 0                 =>  free == 0: a claim is not overtaken
  *     submitted > 0               =>  free == 0, or the limit of their flows or of submitted runs
- *                                     is reached
+ *                                     of their priority is reached
  *     threads > 0, free > called  =>  one of the threads, the watcher, has a time-out
  *
  * To wake a thread costs more than a short run computes. So a releasing thread that is expected to
@@ -23,8 +23,8 @@
  * sleeps is only woken to watch if a slot is left free before another comes.
  *
  * Submitted runs need no wake-up: a release passes the slot to the one that is next. So they need
- * no more slots than there are cores, and those of normal priority have no more: the others are for
- * threads that wake up, and for submitted runs of high priority.
+ * no more slots than there are cores, and those of one priority have no more: the others are for
+ * threads that wake up, and high priority does not wait for normal runs.
  *
  * Next is the oldest request of high priority, then the oldest one. Requests of several flows
  * (models) take turns: next is the flow that has used its slots for the shortest time, divided by
@@ -159,11 +159,12 @@ typedef struct sp_run_slots {
     sp_run_request *watcher SP_GUARDED_BY(lock); /* a queued thread, or NULL: there is none */
     uint32_t called SP_GUARDED_BY(lock); /* threads that were called and have not answered yet */
     uint32_t urgent SP_GUARDED_BY(lock); /* queued threads of high priority */
-    /* Submitted runs of normal priority that have a slot: at most `width`. */
-    uint32_t active SP_GUARDED_BY(lock);
+    /* Submitted runs that have a slot, by priority: at most `width` of each. */
+    uint32_t active[SP_RUN_PRIORITIES] SP_GUARDED_BY(lock);
     uint32_t high SP_GUARDED_BY(lock); /* runs of high priority that have a slot or were called */
-    uint32_t passed_over SP_GUARDED_BY(lock); /* times that high priority was preferred, in a row */
-    uint64_t used SP_GUARDED_BY(lock);        /* of the flow that was next the last time */
+    /* Times that high priority was preferred, in a row: of submitted runs, of threads. */
+    uint32_t passed_over[2] SP_GUARDED_BY(lock);
+    uint64_t used SP_GUARDED_BY(lock); /* of the flow that was next the last time */
 } sp_run_slots;
 
 void sp__run_slots_init(sp_run_slots *slots, uint32_t count, uint32_t width);
@@ -177,8 +178,9 @@ bool sp__run_slots_try_acquire(sp_run_slots *slots, const sp_run_terms *terms);
 /* and the wait for one, with a zeroed request but for its terms and group. *is_done: there is no
  * slot, but the request was taken and finished. Errors: as sp__run_slots_acquire. */
 sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *request, bool *is_done);
-/* By the thread that acquired it on these terms. A submitted run that has the slot now is returned:
- * the caller resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
+/* By the thread that acquired it on these terms. Submitted runs that have slots now are returned,
+ * the first of them: the caller resumes them (sp__wait_entry_resume), with no lock held. Else NULL.
+ */
 SP_NODISCARD sp_wait_entry *sp__run_slots_release(sp_run_slots *slots, const sp_run_terms *terms);
 
 /* Around the life of a submitted run. SP_BUSY if there are as many as may be. */

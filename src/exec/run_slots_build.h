@@ -46,6 +46,9 @@ void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool
  * there is none. It is out of its queue and counted. */
 sp_run_request *sp__run_line_pop_locked(sp_run_slots *slots, bool has_thread)
     SP_REQUIRES(&slots->lock);
+/* Starts the submitted runs for which there are free slots and room, after a limit has become lower
+ * than before or a slot free: the first of them, or NULL. The caller resumes them. */
+sp_wait_entry *sp__run_line_start_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock);
 /* Out of its queue; false: it is not in it any more, or cancelled. */
 bool sp__run_line_take_locked(sp_run_slots *slots, sp_run_request *request)
     SP_REQUIRES(&slots->lock);

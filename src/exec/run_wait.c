@@ -96,15 +96,6 @@ static bool leave_locked(sp_run_slots *slots, sp_run_request *request, uint32_t 
     return true;
 }
 
-/* A submitted run whose flow was at its limit, which has a free slot now; or NULL. */
-static sp_wait_entry *submitted_start_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
-{
-    if (!sp__run_word_acquire_locked(slots, true, 0)) return NULL;
-    sp_run_request *submitted = sp__run_line_pop_locked(slots, false);
-    if (submitted == NULL) sp_fetch_add_release(&slots->word, SP_RUN_ONE_FREE);
-    return submitted != NULL ? &submitted->entry : NULL;
-}
-
 /* What the request was promised goes to the next. */
 static bool leave(sp_run_slots *slots, sp_run_request *request, uint32_t state)
 {
@@ -113,7 +104,7 @@ static bool leave(sp_run_slots *slots, sp_run_request *request, uint32_t state)
     sp_mutex_lock(&slots->lock);
     const bool is_out = leave_locked(slots, request, state);
     if (is_out && state != SP_RUN_QUEUED && !SP_PLANTED(promise_lost)) {
-        if (request->terms.is_counted) submitted = submitted_start_locked(slots);
+        if (request->terms.is_counted) submitted = sp__run_line_start_locked(slots);
         const uint32_t free = sp__run_word_free(sp_load_relaxed(&slots->word));
         if (free > slots->called) called = sp__run_thread_call_locked(slots);
     }

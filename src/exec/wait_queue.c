@@ -29,6 +29,7 @@ static void entry_unlink(sp_wait_queue *queue, sp_wait_entry *entry)
 {
     *entry->link = entry->next;
     *(entry->next != NULL ? &entry->next->link : &queue->end) = entry->link;
+    entry->next = NULL;
 }
 
 static void entry_push(sp_wait_queue *queue, sp_wait_entry *entry, sp_wait_entry **link)
@@ -120,18 +121,17 @@ void sp__thread_waiter_wait(sp_thread_waiter *waiter)
 
 void sp__resume_list_add(sp_resume_list *ready, sp_wait_entry *entry)
 {
-    if (SP_LIKELY(entry == NULL)) return;
-    if (entry->resume == wake_thread || SP_PLANTED(nested_resume)) {
-        entry->resume(entry, ready);
-        return;
+    while (SP_UNLIKELY(entry != NULL)) {
+        sp_wait_entry *next = entry->next;
+        entry->next = NULL;
+        if (entry->resume == wake_thread || SP_PLANTED(nested_resume)) {
+            entry->resume(entry, ready);
+        } else {
+            *(ready->first == NULL ? &ready->first : &ready->last->next) = entry;
+            ready->last = entry;
+        }
+        entry = next;
     }
-    entry->next = NULL;
-    if (ready->first == NULL) {
-        ready->first = entry;
-    } else {
-        ready->last->next = entry;
-    }
-    ready->last = entry;
 }
 
 void sp__resume_list_run(sp_resume_list *ready)
@@ -140,6 +140,7 @@ void sp__resume_list_run(sp_resume_list *ready)
     while (ready->first != NULL) {
         sp_wait_entry *entry = ready->first;
         ready->first = entry->next;
+        entry->next = NULL;
         entry->resume(entry, ready);
     }
 }

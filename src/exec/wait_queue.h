@@ -33,7 +33,8 @@ typedef struct sp_resume_list {
 } sp_resume_list;
 
 struct sp_wait_entry {
-    /* In a queue, guarded by the lock of its owner: the next entry, and the pointer to this one. */
+    /* In a queue, guarded by the lock of its owner: the next entry, and the pointer to this one. In
+     * none, of the party that resumes the entry: the next one that it is to resume, or NULL. */
     sp_wait_entry *next, **link;
     /* Continues the waiter; the entry may be freed on return. Constant while queued. */
     void (*resume)(sp_wait_entry *entry, sp_resume_list *ready);
@@ -64,8 +65,8 @@ void sp__wait_queue_remove(sp_wait_queue *queue, sp_wait_entry *entry);
  * queued or was popped. The caller must keep the entry alive. */
 SP_NODISCARD bool sp__wait_entry_claim(sp_wait_entry *entry);
 
-/* Resumes a popped entry and everything that becomes ready through it, one after the other. NULL:
- * nothing. No lock may be held. */
+/* Resumes a popped entry, those that follow it, and everything that becomes ready through them, one
+ * after the other. NULL: nothing. No lock may be held. */
 void sp__wait_entry_resume(sp_wait_entry *entry);
 /* The same in two steps, for resume functions and others that release several resources. Waking a
  * thread runs nothing else, so add does that at once. NULL: nothing. */

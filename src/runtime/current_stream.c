@@ -89,6 +89,7 @@ static SP_NOINLINE sp_status own_stream_acquire(sp_rt_device *device, sp_stream 
         *out = device->pool.default_stream;
     } else {
         SP_TRY(pool_acquire(device, out));
+        sp__stream_lease_set_own(*out, true);
         streams->own[index] = *out;
     }
     streams->current[index] = *out;
@@ -194,6 +195,13 @@ sp_status sp_stream_release(sp_stream stream)
     return sp__stream_lease_release(stream);
 }
 
+/* Runs of several threads that have made one stream current stay in its order. */
+static void current_set(thread_streams *streams, uint32_t index, sp_stream stream)
+{
+    if (stream.bits != streams->own[index].bits) sp__stream_lease_set_own(stream, false);
+    streams->current[index] = stream;
+}
+
 sp_status sp_stream_set_current(sp_stream stream)
 {
     SP_TRY(sp__runtime_enter());
@@ -205,7 +213,7 @@ sp_status sp_stream_set_current(sp_stream stream)
     }
     sp_stream_ref ref;
     SP_TRY(sp__stream_find(stream, &ref));
-    streams->current[ref.stream->device->index] = stream;
+    current_set(streams, ref.stream->device->index, stream);
     return SP_OK;
 }
 
@@ -228,7 +236,7 @@ sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard)
         .device = index,
     };
     streams->guard = guard->number;
-    streams->current[index] = stream;
+    current_set(streams, index, stream);
     return SP_OK;
 }
 

@@ -21,7 +21,7 @@ static sp_status make_queue(void *arg)
 {
     const queue_request *request = arg;
     sp_dev *dev = request->cpu->dev;
-    const sp_queue_options options = {.is_batching = true};
+    const sp_queue_options options = {.is_batching = true, .is_internal = true};
     return dev->vtable->queue_create(dev, SP_POOL_STREAMS + request->index, &options,
                                      &request->cpu->fallback_queues.queues[request->index]);
 }

@@ -18,7 +18,7 @@ static sp_status queues_create(void *arg)
     sp_rt_device *device = arg;
     sp_run_queues *all = &device->run_queues;
     const uint32_t most = queues_most(device->dev);
-    const sp_queue_options options = {.is_batching = true};
+    const sp_queue_options options = {.is_batching = true, .is_internal = true};
     uint32_t count = 0;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
@@ -55,8 +55,9 @@ uint32_t sp__run_queue_acquire(sp_rt_device *device, uint32_t hint)
     return SP_NO_RUN_QUEUE;
 }
 
-void sp__run_queue_release(sp_rt_device *device, uint32_t index)
+void sp__run_queue_release(sp_rt_device *device, uint32_t index, bool has_failed)
 {
+    if (has_failed) sp__timeline_forget_failures(&sp__run_queue_at(device, index)->timeline);
     sp_store_release(&device->run_queues.queues[index].is_taken, 0);
 }
 

@@ -35,7 +35,8 @@ void sp__run_queues_open(sp_rt_device *device);
 
 /* The number of a queue without a run, `hint` or the first one after it; or SP_NO_RUN_QUEUE. */
 uint32_t sp__run_queue_acquire(sp_rt_device *device, uint32_t hint);
-void sp__run_queue_release(sp_rt_device *device, uint32_t index);
+/* `has_failed`: no record of the failure is kept, since nobody else asks for it. */
+void sp__run_queue_release(sp_rt_device *device, uint32_t index, bool has_failed);
 sp_queue *sp__run_queue_at(const sp_rt_device *device, uint32_t index);
 
 #endif

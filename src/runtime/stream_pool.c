@@ -289,6 +289,7 @@ static sp_status lease_create(sp_rt_stream *stream, sp_stream *out)
     SP_TRY(sp__handle_acquire(&leases, &object));
     sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
     forget_ended_leases(sp__stream_queue_if_made(stream));
+    sp_store_relaxed(&lease->is_own, 0);
     /* Release: a lookup that reads this also sees that the former life has ended. */
     sp_store_release(&lease->stream, stream);
     out->bits = sp__handle_publish(&leases, object);
@@ -311,6 +312,7 @@ sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out)
         sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
         out->stream = sp_load_acquire(&lease->stream);
         out->lease = stream.bits;
+        out->is_own = sp_load_relaxed(&lease->is_own) != 0;
         if (SP_LIKELY(sp__handle_is_current(object, stream.bits) || SP_PLANTED(find_blindly))) {
             out->queue = sp__stream_queue_if_made(out->stream);
             return SP_OK;
@@ -318,6 +320,13 @@ sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out)
     }
     sp__handle_refuse(SP_KIND_STREAM, stream.bits, "stream");
     return SP_INVALID;
+}
+
+void sp__stream_lease_set_own(sp_stream stream, bool is_own)
+{
+    sp_object *object = sp__handle_peek(&leases, stream.bits);
+    if (object == NULL) return;
+    sp_store_relaxed(&SP_CONTAINER_OF(object, sp_lease, object)->is_own, is_own);
 }
 
 sp_status sp__stream_lease_release(sp_stream stream)

@@ -44,6 +44,10 @@ typedef struct sp_rt_stream {
 typedef struct sp_lease {
     SP_CACHE_ALIGNED sp_object object;
     SP_ATOMIC(sp_rt_stream *) stream;
+    /* 1: a thread has the lease as its own stream, and no other thread has made it current.
+     * Relaxed: a thread reads it in calls of its own, and who makes the stream of another thread
+     * current has been told of the handle. */
+    sp_atomic_u32 is_own;
 } sp_lease;
 
 /* A thread that waits for a stream; stored on its stack. */
@@ -101,7 +105,11 @@ typedef struct sp_stream_ref {
     sp_rt_stream *stream;
     sp_queue *queue;
     uint64_t lease; /* the handle; 0: not of a lease */
+    bool is_own;    /* of the calling thread alone: see sp_lease */
 } sp_stream_ref;
+
+/* The lease is the calling thread's own from now on, or is not any more. */
+void sp__stream_lease_set_own(sp_stream stream, bool is_own);
 
 /* Looks a handle up; streams themselves are never destroyed. */
 sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out);

@@ -23,7 +23,7 @@ static sp_status queue_add(sp_rt_device *device)
 {
     sp_submit_queues *queues = &device->submit_queues;
     const uint32_t index = sp_load_relaxed(&queues->count);
-    const sp_queue_options options = {.is_batching = true};
+    const sp_queue_options options = {.is_batching = true, .is_internal = true};
     SP_TRY(device->dev->vtable->queue_create(device->dev, FIRST_INDEX + index, &options,
                                              &queues->queues[index]));
     if (SP_PLANTED(relaxed_submit_queue)) {

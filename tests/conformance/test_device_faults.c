@@ -219,7 +219,8 @@ TEST(a_full_queue_is_busy_loses_nothing_and_accepts_again)
 {
     sp_dev *device = open_small(4 * 16384, 0);
     sp_queue *queue;
-    CHECK_OK(device->vtable->queue_create(device, 0, &(sp_queue_options){true}, &queue));
+    CHECK_OK(
+        device->vtable->queue_create(device, 0, &(sp_queue_options){.is_batching = true}, &queue));
     sp_point last;
     const uint32_t accepted = fill_queue(queue, &last);
     CHECK_EQ_U64(last.value, accepted);
@@ -232,7 +233,8 @@ TEST(a_submission_that_does_not_fit_leaves_no_trace)
 {
     sp_dev *device = open_small(2 * 16384, 0);
     sp_queue *queue;
-    CHECK_OK(device->vtable->queue_create(device, 0, &(sp_queue_options){true}, &queue));
+    CHECK_OK(
+        device->vtable->queue_create(device, 0, &(sp_queue_options){.is_batching = true}, &queue));
     enum { COUNT = 600 };
     uint32_t word = 0;
     const sp_memory memory = sp__memory_at_host(device, &word, sizeof word);
@@ -256,7 +258,8 @@ TEST(the_limit_of_submissions_in_flight_holds)
 {
     sp_dev *device = open_small(0, 10);
     sp_queue *queue;
-    CHECK_OK(device->vtable->queue_create(device, 0, &(sp_queue_options){true}, &queue));
+    CHECK_OK(
+        device->vtable->queue_create(device, 0, &(sp_queue_options){.is_batching = true}, &queue));
     sp_point last;
     CHECK_EQ_U64(fill_queue(queue, &last), 10);
     CHECK_EQ_U64(fill_queue(queue, &last), 10);

@@ -67,7 +67,7 @@ TEST(kernels_on_a_gpu_have_the_bits_of_the_cpu)
     gpu g;
     if (sp__cuda_open(0, &g.device) != SP_OK) SKIP("no GPU");
     const sp_device_vtable *vtable = g.device->vtable;
-    CHECK_OK(vtable->queue_create(g.device, 0, &(sp_queue_options){true}, &g.queue));
+    CHECK_OK(vtable->queue_create(g.device, 0, &(sp_queue_options){.is_batching = true}, &g.queue));
     CHECK_OK(vtable->staging_create(g.device, ROOM_BYTES, &g.room));
     kernel_compare compare = {.kernels = sp__cuda_kernels(), .run = run_on_gpu, .context = &g};
     for (uint32_t kind = 0; kind < kernel_case_kinds(); kind++) {
@@ -153,7 +153,7 @@ TEST(a_row_has_the_same_bits_in_batches_of_every_size)
     gpu g;
     if (sp__cuda_open(0, &g.device) != SP_OK) SKIP("no GPU");
     const sp_device_vtable *vtable = g.device->vtable;
-    CHECK_OK(vtable->queue_create(g.device, 0, &(sp_queue_options){true}, &g.queue));
+    CHECK_OK(vtable->queue_create(g.device, 0, &(sp_queue_options){.is_batching = true}, &g.queue));
     CHECK_OK(vtable->memory_create(g.device, ROOM_BYTES, &g.room));
     check_sizes(&g, 256, 128); /* torch_linear; and the products of torch_mlp */
     check_sizes(&g, 256, 512);

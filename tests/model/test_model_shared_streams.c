@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "combining_fixture.h"
 #include "device/device.h"
 #include "run_fixture.h"
 #include "runtime/runtime_state.h"
@@ -16,7 +17,7 @@ typedef struct sharers {
     sp_model model;
     small_row expected;
     sp_stream stream; /* of the first thread */
-    sp_atomic_u32 ready, ended;
+    sp_atomic_u32 ready, lent, ended;
     uint32_t rounds;
     malloc_span span;
 } sharers;
@@ -95,6 +96,70 @@ TEST(runs_of_threads_that_share_a_stream_do_not_use_it)
     test_threads(THREADS, run_apart, &all);
     CHECK_EQ_U64(submissions_of_submit_queues(), submitted); /* nor what others wait behind */
     if (malloc_is_counted()) CHECK_EQ_U64(all.span.after - all.span.before, 0);
+    CHECK_OK(sp_model_release(all.model));
+}
+
+static void run_on_lent(void *arg, uint32_t index)
+{
+    sharers *all = arg;
+    const sp_stream own = stream_join(all);
+    if (index == 0) all->stream = own;
+    sp_fetch_add_acq_rel(&all->lent, 1);
+    await_count(&all->lent, THREADS);
+    if (index == 1) CHECK_OK(sp_stream_set_current(all->stream));
+    sp_fetch_add_acq_rel(&all->lent, 1);
+    await_count(&all->lent, 2 * THREADS);
+    if (index < 2) {
+        for (uint32_t i = 0; i < all->rounds; i++) check_run(all);
+    }
+    stream_leave(all);
+}
+
+TEST(runs_of_threads_that_have_made_one_stream_current_stay_on_it)
+{
+    sharers all = {.model = small_model(NULL), .rounds = (uint32_t)test_count(2000, 200)};
+    all.expected = small_run(all.model);
+    sp_stream stream;
+    CHECK_OK(sp_stream_from_pool((sp_device){0}, &stream)); /* a further lease of the one stream */
+    const uint64_t before = submissions_of(stream);
+    test_threads(THREADS, run_on_lent, &all);
+    CHECK_EQ_U64(submissions_of(stream), before + 2 * all.rounds);
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_OK(sp_model_release(all.model));
+}
+
+/* ---- failures ---- */
+
+static void run_failing(void *arg, uint32_t index)
+{
+    sharers *all = arg;
+    (void)index;
+    (void)stream_join(all);
+    const int64_t wrong = TABLE_ROWS;
+    float out[TABLE_WIDTH];
+    const sp_host_tensor x = table_input(&wrong);
+    sp_host_tensor y = output_y(out, TABLE_WIDTH);
+    for (uint32_t i = 0; i < all->rounds; i++) {
+        CHECK_STATUS(sp_model_run(all->model, &x, 1, &y, 1), SP_INVALID);
+        CHECK_MESSAGE(" on cpu: ");
+    }
+    stream_leave(all);
+}
+
+/* Nobody else asks for them: they would fill a log for each queue. */
+TEST(failures_of_runs_that_have_left_their_stream_are_not_kept)
+{
+    sharers all = {.model = table_model(NULL), .rounds = (uint32_t)test_count(2000, 100)};
+    test_threads(THREADS, run_failing, &all);
+    sp_rt_device *device = NULL;
+    CHECK_OK(sp__rt_device_find((sp_device){0}, &device));
+    for (uint32_t i = 0; i < device->dev->limits.run_slots; i++) {
+        sp_fault first;
+        sp_queue *queue = sp__run_queue_at(device, i);
+        CHECK(queue != NULL);
+        if (queue == NULL) continue;
+        CHECK_EQ_U64(sp__timeline_unreported(&queue->timeline, &first), 0);
+    }
     CHECK_OK(sp_model_release(all.model));
 }
 

@@ -161,7 +161,7 @@ static void run_queue_use(void *arg)
     SP_SCHED_ASSERT(sp_exchange_relaxed(&w->is_used[index], 1) == 0);
     SP_SCHED_ASSERT(sp__run_queue_at(w->device, index)->device == w->device->dev);
     sp_store_relaxed(&w->is_used[index], 0);
-    sp__run_queue_release(w->device, index);
+    sp__run_queue_release(w->device, index, false);
 }
 
 /* A thread that shares the stream of the other ones. */

@@ -366,13 +366,15 @@ static void subject_terms_submitted(void *arg)
     terms_end(&w, 2);
 }
 
-/* High priority gets a slot beside as many as there may be, and takes none of theirs. */
+/* High priority gets a slot beside as many as there may be of normal priority, and takes none of
+ * theirs; but not all slots. */
 static void subject_terms_submitted_high(void *arg)
 {
     const sp_run_terms high = {.is_submitted = true, .is_counted = true, .priority = HIGH};
     terms_world w;
     (void)arg;
-    submitted_begin(&w);
+    terms_begin(&w, 3);
+    w.slots.width = 1;
     submit_counted(&w, 'a');
     submit_counted(&w, 'b');
     submit_on(&w, 'X', &high);
@@ -384,7 +386,30 @@ static void subject_terms_submitted_high(void *arg)
     expect_order(&w, "aXYb");
     end(&w, 2, 0);
     end(&w, 3, 0);
-    terms_end(&w, 2);
+    terms_end(&w, 3);
+}
+
+/* The end of `a` lets two begin: one of its model, another one of its priority. */
+static void subject_terms_heirs(void *arg)
+{
+    sp_run_terms terms = {.is_submitted = true, .is_counted = true};
+    terms_world w;
+    (void)arg;
+    terms_begin(&w, 4);
+    w.slots.width = 2;
+    w.flows[0].limit = 1;
+    terms.flow = &w.flows[0];
+    submit_on(&w, 'a', &terms);
+    terms.priority = HIGH;
+    submit_on(&w, 'X', &terms);
+    terms = (sp_run_terms){.flow = &w.flows[1], .is_submitted = true, .is_counted = true};
+    submit_on(&w, 'b', &terms);
+    submit_on(&w, 'c', &terms);
+    expect_order(&w, "ab");
+    end(&w, 0, 0);
+    expect_order(&w, "abXc");
+    for (uint32_t i = 1; i < 4; i++) end(&w, i, 0);
+    terms_end(&w, 4);
 }
 
 static void end_first(void *arg)
@@ -463,6 +488,10 @@ const sp_subject sp__subjects_slot_terms[] = {
      .test = subject_terms_submitted_high,
      .thread_count = 1,
      .planted = "high_is_limited"},
+    {.name = "slots_heirs",
+     .test = subject_terms_heirs,
+     .thread_count = 1,
+     .planted = "one_heir submitted_uncounted slot_uncounted"},
     {.name = "slots_submitted_end",
      .test = subject_terms_submitted_end,
      .thread_count = 3,

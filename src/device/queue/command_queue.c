@@ -440,6 +440,7 @@ sp_status sp__command_queue_create(sp_dev *base, uint32_t index, const sp_queue_
     sp_mutex_init(&queue->lock, SP_LOCK_QUEUE);
     sp_mutex_lock(&queue->lock);
     queue->is_batching = options->is_batching;
+    queue->base.is_internal = options->is_internal;
     queue->tail = chunk_take_locked(queue, 0);
     queue->cursor.chunk = queue->tail;
     /* Two chunks alternate while few submissions are in flight, so no more memory is needed. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Execution of single commands: bindings are resolved and checked for poison, the engine executes,
  * and the storages that a failed or skipped command would have written are poisoned. */
+#include <stdio.h>
+
 #include "device/queue/queue.h"
 
 #include "base/clock.h"
@@ -96,8 +98,12 @@ static SP_NOINLINE sp_fault command_fault(sp_command_queue *queue, const sp_reco
                                           sp_status status)
 {
     const char *label = record->command.label;
-    sp__fail_prefix(status, "%s%s%s on stream %u of %s: ", label != NULL ? label : "",
-                    label != NULL ? ": " : "", command_name(record), queue->base.index,
+    char stream[24] = "";
+    if (!queue->base.is_internal) {
+        snprintf(stream, sizeof stream, "stream %u of ", queue->base.index);
+    }
+    sp__fail_prefix(status, "%s%s%s on %s%s: ", label != NULL ? label : "",
+                    label != NULL ? ": " : "", command_name(record), stream,
                     queue->base.device->limits.name);
     const sp_fault fault = sp__fault_create(status);
     if (status == SP_DEVICE_LOST) sp__device_lose(queue->base.device, fault);

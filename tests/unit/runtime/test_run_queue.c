@@ -34,9 +34,9 @@ TEST(each_run_has_a_queue_of_its_own_or_none)
         }
     }
     CHECK_EQ_U64(sp__run_queue_acquire(device, 0), SP_NO_RUN_QUEUE);
-    sp__run_queue_release(device, count - 1);
+    sp__run_queue_release(device, count - 1, false);
     CHECK_EQ_U64(sp__run_queue_acquire(device, count + 3), count - 1);
-    for (uint32_t i = 0; i < count; i++) sp__run_queue_release(device, i);
+    for (uint32_t i = 0; i < count; i++) sp__run_queue_release(device, i, false);
     runtime_end();
 }
 
@@ -70,7 +70,7 @@ static void queue_use(void *arg, uint32_t index)
         if (taken == SP_NO_RUN_QUEUE) continue;
         CHECK_EQ_U64(sp_fetch_add_relaxed(&all->users[taken], 1), 0);
         sp_fetch_sub_relaxed(&all->users[taken], 1);
-        sp__run_queue_release(all->device, taken);
+        sp__run_queue_release(all->device, taken, false);
     }
 }
 

@@ -74,8 +74,8 @@ static SP_ALWAYS_INLINE void copy_floats(void *to, const void *from, int64_t cou
     else if (count > 0) memcpy(to, from, (size_t)count * sizeof(float));
 }
 
-/* Adds the chains of a segment, [filters][vectors], to the sums in y. Apart from the loop that computes
- * them, whose registers its constants would take. */
+/* Adds the chains of a segment, [filters][vectors], to the sums in y. Apart from the loop that
+ * computes them, whose registers its constants would take. */
 static SP_NOINLINE void add_chains(const conv_block *block, const float *chains, int64_t filters,
                                    int64_t vectors, int64_t filter, int64_t from,
                                    segment_place place)

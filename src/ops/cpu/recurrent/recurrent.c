@@ -85,8 +85,8 @@ static SP_ALWAYS_INLINE void multiply_block(const layer *l, const int64_t rows,
     const int64_t stride = l->k->scratch_row, hidden = l->k->hidden;
     const int64_t vectors = panels * SP_PANEL_VECTORS;
     sp_vector sum[SP_BLOCK_MAX_VECTORS];
-    sp_gemm_sums(rows, panels, a, stride, 1, l->panels + (l->panel + panel) * PANEL * hidden,
-                 PANEL, PANEL * hidden, hidden, sum);
+    sp_gemm_sums(rows, panels, a, stride, 1, l->panels + (l->panel + panel) * PANEL * hidden, PANEL,
+                 PANEL * hidden, hidden, sum);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t v = 0; v < vectors; v++) {
             sp_vector_store(gates + r * stride + panel * PANEL + v * SP_VECTOR,

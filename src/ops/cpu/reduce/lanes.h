@@ -17,11 +17,11 @@
 
 enum {
     SP_LANES = 16,
-    SP_LANE_COLUMNS = 64, /* most reductions that are computed together */
-    SP_REDUCTION_BLOCK = SP_PLANTED(block_off_by_one) ? 4095 : 4096,
+    SP_LANE_COLUMNS = 64,         /* most reductions that are computed together */
     SP_LEVEL_LANES = 4 * SP_LANES /* of all levels: 4,096^4 exceeds SP_MAX_TENSOR_BYTES */
 };
 
+#define SP_REDUCTION_BLOCK (SP_PLANTED(block_off_by_one) ? 4095 : 4096)
 #define SP_LEVELS SP_WIDE_OF(sp_levels) /* in templates, as SP_WIDE */
 
 static SP_ALWAYS_INLINE float sp_add_f32(float a, float b)

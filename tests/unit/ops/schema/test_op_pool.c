@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AveragePool, MaxPool with indices, Conv and ConvTranspose over one to three dimensions: bits of
  * the rule in plain loops, on every instruction set, for random windows; refusals. */
-<<<<<<< HEAD
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "product_rule.h"
-#include "support/model_data.h"
-#include "support/test.h"
-=======
 #include "unit/ops/schema/lane_rule.h"
->>>>>>> b96acb4 (ops: a long reduction is cut into blocks of 4,096 elements)
 
 /* Three dimensions, the leading unused ones of size 1; `spatial` of them are used. */
 typedef struct window {
