@@ -80,10 +80,8 @@ typedef struct sp_gemm_pack_constants {
     int64_t depth, columns, depth_stride, column_stride;
 } sp_gemm_pack_constants;
 
-/* Longest part of an input row that the depthwise kernel buffers on its stack, in elements. */
-#define SP_DEPTHWISE_ROW 1024
-/* Outputs of one row that it computes together. */
-#define SP_DEPTHWISE_COLUMNS 64
+/* Input that the depthwise kernel has on its stack at a time, in elements. */
+#define SP_DEPTHWISE_INPUT 4096
 /* Outputs that the general kernel computes together. */
 #define SP_CONV_PIXELS 32
 /* The longest segment of a convolution. */

@@ -95,10 +95,14 @@ static bool is_flat(const sp_conv_3d_constants *k)
     return k->in_d == 1 && k->out_d == 1 && k->kernel_d == 1 && k->pad_front == 0;
 }
 
+/* One filter a channel; the input of a few outputs fits the kernel's memory. Several filters share
+ * the gathered input in the general kernel. */
 static bool is_depthwise(const sp_conv_constants *k)
 {
-    const int64_t reach = (SP_DEPTHWISE_COLUMNS - 1) + (k->kernel_w - 1) * k->dilation_w + 1;
-    return k->channels == 1 && reach <= SP_DEPTHWISE_ROW;
+    const int64_t rows = k->stride_h + (k->kernel_h - 1) * k->dilation_h;
+    const int64_t columns = 16 * k->stride_w + (k->kernel_w - 1) * k->dilation_w;
+    return k->channels == 1 && k->filters == 1 && rows <= SP_DEPTHWISE_INPUT &&
+           columns <= SP_DEPTHWISE_INPUT && rows * columns <= SP_DEPTHWISE_INPUT;
 }
 
 static void bind_conv(sp_dispatch *dispatch, const sp_op_call *call)
