@@ -58,11 +58,11 @@ static void group_push_locked(sp_batch_group *group, sp_rt_future *run)
     sp__wait_queue_push(&group->requests, &run->request.entry);
 }
 
-/* The run's entry was unlinked; its link to the next one is still valid. */
-static void group_left_locked(sp_batch_group *group, sp_rt_future *run)
+/* The run's entry was unlinked; `next` came after it. */
+static void group_left_locked(sp_batch_group *group, sp_rt_future *run, sp_wait_entry *next)
 {
     sp_queue_place *place = &run->place;
-    if (group->gated == &run->request.entry) group->gated = run->request.entry.next;
+    if (group->gated == &run->request.entry) group->gated = next;
     if (place->is_due) group->due--;
     place->is_due = place->is_in_group = false;
     group->count--;
@@ -71,8 +71,9 @@ static void group_left_locked(sp_batch_group *group, sp_rt_future *run)
 /* False if another party has claimed the run, which removes it. */
 static bool group_take_locked(sp_batch_group *group, sp_rt_future *run)
 {
+    sp_wait_entry *next = run->request.entry.next;
     if (!sp__wait_queue_take(&group->requests, &run->request.entry)) return false;
-    group_left_locked(group, run);
+    group_left_locked(group, run, next);
     return true;
 }
 
@@ -302,8 +303,9 @@ void sp__batch_queue_remove(sp_rt_future *run, sp_resume_list *ready)
     sp_batch_group *group = run->place.group;
     const uint64_t now = sp_clock_now();
     sp_mutex_lock(&queue->lock);
+    sp_wait_entry *next = run->request.entry.next;
     sp__wait_queue_remove(&group->requests, &run->request.entry);
-    group_left_locked(group, run);
+    group_left_locked(group, run, next);
     run_start_locked(queue, run, now);
     sp_mutex_unlock(&queue->lock);
     sp__batch_queue_settle(queue, ready);

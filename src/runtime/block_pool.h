@@ -29,7 +29,9 @@
 #include "device/waiter_heap.h"
 #include "runtime/frontier.h"
 
-#define SP_POOL_LANES 192 /* queues of a device: streams, fallback queues, submit queues */
+/* Queues of a device that submit commands over storages, or less: streams, fallback queues, submit
+ * queues. Of others blocks have no home. */
+#define SP_POOL_LANES 192
 
 typedef struct sp_slab sp_slab;
 typedef struct sp_block sp_block;
