@@ -89,4 +89,33 @@ TEST(a_thread_is_woken_while_runs_are_added)
     CHECK_EQ_U64(c.resumed, 1);
 }
 
+static void resume_alone(sp_wait_entry *entry, sp_resume_list *ready)
+{
+    chain_run *run = SP_CONTAINER_OF(entry, chain_run, entry);
+    (void)ready;
+    CHECK(entry->next == NULL);
+    run->order = ++run->chain->resumed;
+}
+
+TEST(entries_that_follow_a_popped_one_are_resumed_too)
+{
+    chain c;
+    chain_run runs[4];
+    chain_begin(&c, runs, 4);
+    sp_wait_entry *popped[3];
+    for (int i = 0; i < 3; i++) {
+        runs[i].entry.resume = resume_alone;
+        popped[i] = sp__wait_queue_pop(&c.queue);
+        CHECK(popped[i] == &runs[i].entry && popped[i]->next == NULL); /* not the one behind it */
+    }
+    popped[0]->next = popped[2];
+    popped[2]->next = popped[1];
+    sp__wait_entry_resume(popped[0]);
+    CHECK_EQ_U64(runs[0].order, 1);
+    CHECK_EQ_U64(runs[2].order, 2);
+    CHECK_EQ_U64(runs[1].order, 3);
+    CHECK_EQ_U64(runs[3].order, 0);
+    CHECK(sp__wait_queue_pop(&c.queue) == &runs[3].entry);
+}
+
 TEST_MAIN
