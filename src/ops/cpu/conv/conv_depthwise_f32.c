@@ -158,14 +158,16 @@ static void run_outputs(plane_block *b)
 {
     const int64_t count = (b->rows - 1) * b->part_row + b->columns;
     const bool is_plain = is_plain_3x3(b->k);
-    for (int64_t i = 0; i < count; i += STEP) {
+    int64_t i = 0;
+    do { /* there is an output */
         const int64_t left = count - i;
         if (is_plain && left > STEP / 2) run_3x3(VECTORS, b, i);
         else if (is_plain) run_3x3(VECTORS / 2, b, i);
         else if (left > STEP / 2) run_vectors(VECTORS, b, i);
         else if (left > SP_VECTOR) run_vectors(VECTORS / 2, b, i);
         else run_vectors(1, b, i);
-    }
+        i += STEP;
+    } while (i < count);
 }
 
 /* ---- the plane ---- */

@@ -208,7 +208,7 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const conv_block
 static void run_segment(const conv_block *block, const float *taps, int64_t first_tap,
                         int64_t depth)
 {
-    for (int64_t from = 0; from < block->width; from += 2 * SP_VECTOR) {
+    for (int64_t from = 0; from < block->width; from += (int64_t)2 * SP_VECTOR) {
         const bool is_wide = block->width - from > SP_VECTOR;
         if (is_wide) run_vectors(2, block, taps, first_tap, depth, from);
         else run_vectors(1, block, taps, first_tap, depth, from);
@@ -221,7 +221,7 @@ static int64_t pixels_of(int64_t taps)
     return taps * SP_CONV_PIXELS <= MATRIX ? SP_CONV_PIXELS : SP_CONV_PIXELS / 2;
 }
 
-_Static_assert(SP_CONV_MAX_SEGMENT *SP_CONV_PIXELS / 2 <= MATRIX, "a segment fits the matrix");
+_Static_assert(SP_CONV_MAX_SEGMENT *(SP_CONV_PIXELS / 2) <= MATRIX, "a segment fits the matrix");
 _Static_assert(SP_CONV_PIXELS / 2 % SP_VECTOR == 0, "vectors of outputs are in the matrix");
 
 static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
