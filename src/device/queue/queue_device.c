@@ -62,7 +62,8 @@ void sp__queue_device_deinit(sp_queue_device *device)
 {
     sp__queue_device_stop(&device->base);
     sp__device_deinit(&device->base);
-    for (uint32_t i = 0; i < SP_DEVICE_QUEUES; i++) {
+    const uint32_t count = sp_load_relaxed(&device->queue_count);
+    for (uint32_t i = 0; i < count; i++) {
         sp_command_queue *queue = sp_load_relaxed(&device->queues[i]);
         sp_store_relaxed(&device->queues[i], NULL);
         if (queue != NULL) sp__command_queue_destroy(&queue->base);
