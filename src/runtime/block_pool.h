@@ -29,8 +29,8 @@
 #include "device/waiter_heap.h"
 #include "runtime/frontier.h"
 
-/* Queues of a device that submit commands over storages, or less: streams, fallback queues, submit
- * queues. Of others blocks have no home. */
+/* Queues of a device with a lower index: streams, fallback queues, submit queues. Run queues, which
+ * come after them, have no cache of blocks. */
 #define SP_POOL_LANES 192
 
 typedef struct sp_slab sp_slab;

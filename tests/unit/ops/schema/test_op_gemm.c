@@ -135,6 +135,16 @@ TEST(long_sums_are_cut_into_segments)
     }
 }
 
+static data_call matmul_on(int isa, const sp_array *in)
+{
+    return (data_call){.op = "MatMul",
+                       .version = 13,
+                       .inputs = in,
+                       .input_count = 2,
+                       .output_count = 1,
+                       .isa = (sp_cpu_isa)isa};
+}
+
 /* Products that underflow, one below zero. */
 TEST(no_sum_is_a_negative_zero)
 {
@@ -142,12 +152,7 @@ TEST(no_sum_is_a_negative_zero)
     sp_array in[2] = {{.dtype = SP_F32, .shape = pair(1, 1), .data = &tiny[0], .bytes = 4},
                       {.dtype = SP_F32, .shape = pair(1, 1), .data = &tiny[1], .bytes = 4}};
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-        const data_call call = {.op = "MatMul",
-                                .version = 13,
-                                .inputs = in,
-                                .input_count = 2,
-                                .output_count = 1,
-                                .isa = (sp_cpu_isa)isa};
+        const data_call call = matmul_on(isa, in);
         if (sp__cpu_kernels(call.isa) == NULL) continue;
         sp_array out;
         REQUIRE_OK(data_run_op(&call, &out));
@@ -163,12 +168,7 @@ TEST(a_nan_row_leaves_its_neighbours_alone_and_is_canonical)
     const sp_shape a = pair(9, 33), b = pair(33, 20);
     sp_array in[2] = {data_floats(&random, &a), data_floats(&random, &b)}, clean, dirty;
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-        const data_call call = {.op = "MatMul",
-                                .version = 13,
-                                .inputs = in,
-                                .input_count = 2,
-                                .output_count = 1,
-                                .isa = (sp_cpu_isa)isa};
+        const data_call call = matmul_on(isa, in);
         if (sp__cpu_kernels(call.isa) == NULL) continue;
         float *row = (float *)in[0].data + 4 * 33;
         const float before = row[7];
