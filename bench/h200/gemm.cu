@@ -16,6 +16,15 @@
 
 #include "cuda_program.cu" // what the library embeds
 
+// The choice of tiles once more, for the host. A call of the first name would also find the other one.
+#define sp_cuda_gemm_matrices sp_host_gemm_matrices
+#undef SP_OPS_CUDA_ARCH_TILES_H
+#undef SP_CUDA_FUNCTION
+#define SP_CUDA_FUNCTION static inline
+namespace host {
+#include "ops/cuda/tile_choice.h"
+}
+
 #define CHECK(call)                                                                                \
     do {                                                                                           \
         const int status_ = (int)(call);                                                           \
@@ -51,16 +60,23 @@ static sp_gemm_constants ours_constants(const Case &c, int64_t rows)
     return k;
 }
 
+static const int64_t shared_bytes = 227 << 10;
+
 // As cuda_kernels.c.
 static void launch_ours(const Case &c, const sp_gemm_constants &k, cudaStream_t stream)
 {
-    sp_gpu_bindings bindings = {{c.x, c.panels, c.bias, c.y}};
-    const int64_t across = (c.columns + SP_CUDA_LANES - 1) / SP_CUDA_LANES;
-    int64_t r = across * 2 >= SP_CUDA_ENOUGH_BLOCKS ? 4 : 2;
-    if (across / 2 >= SP_CUDA_ENOUGH_BLOCKS) r = 8;
-    const int64_t down = (k.rows + r * SP_CUDA_WARPS - 1) / (r * SP_CUDA_WARPS);
-    const dim3 grid((unsigned)down, (unsigned)across);
-    sp_gemm_f32<<<grid, SP_CUDA_THREADS, 0, stream>>>(bindings, k);
+    const host::sp_cuda_tile tile = host::sp_cuda_gemm_tile(&k, shared_bytes);
+    const sp_gpu_bindings bindings = {{c.x, c.panels, c.bias, c.y},
+                                      {tile.groups, tile.warps, tile.rows}};
+    const bool is_square = tile.groups == 0;
+    const int64_t rows = is_square ? tile.rows : (int64_t)tile.warps * tile.rows;
+    const int64_t across = is_square ? tile.rows : SP_CUDA_LANES;
+    const dim3 grid((unsigned)((k.rows + rows - 1) / rows),
+                    (unsigned)((c.columns + across - 1) / across));
+    const size_t bytes = is_square ? SP_CUDA_SQUARE_BYTES(rows)
+                                   : host::sp_cuda_product_bytes(tile.groups, rows);
+    const auto kernel = is_square ? sp_gemm_square_f32 : sp_gemm_rows_f32;
+    kernel<<<grid, SP_CUDA_THREADS, bytes, stream>>>(bindings, k);
 }
 
 static void pack(const Case &c)
@@ -182,9 +198,15 @@ static bool is_chain(const Case &c, const std::vector<float> &x, const std::vect
     std::vector<float> row(c.columns);
     CHECK(cudaMemcpy(row.data(), c.y, c.columns * sizeof(float), cudaMemcpyDeviceToHost));
     for (int64_t n = 0; n < c.columns; n++) {
-        float acc = 0;
-        for (int64_t k = 0; k < c.depth; k++) acc = fmaf(x[k], w[k * c.columns + n], acc);
-        if (row[n] != acc + bias[n]) return false;
+        float sum = 0;
+        for (int64_t first = 0; first < c.depth; first += SP_GEMM_SEGMENT) {
+            float acc = 0;
+            for (int64_t k = first; k < std::min(c.depth, first + SP_GEMM_SEGMENT); k++) {
+                acc = fmaf(x[k], w[k * c.columns + n], acc);
+            }
+            sum += acc;
+        }
+        if (row[n] != sum + bias[n]) return false;
     }
     return true;
 }
@@ -258,6 +280,10 @@ int main()
     CHECK(cublasLtCreate(&handle));
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     void *workspace = allocate((int64_t)workspace_bytes / 4);
+    for (const auto kernel : {sp_gemm_rows_f32, sp_gemm_square_f32}) {
+        CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   (int)shared_bytes));
+    }
     const double nothing =
         time_kernel(stream, [&](cudaStream_t s) { empty<<<16, 256, 0, s>>>(); });
     std::printf("{\"case\":\"empty\",\"us\":%.2f}\n", nothing);

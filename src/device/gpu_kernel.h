@@ -3,12 +3,13 @@
  * text, compiled ahead of time for known architectures and at run time for others.
  *
  * Every entry has the same two parameters, by value: the addresses of the bindings in the order of
- * the dispatch, and the constants of the dispatch:
+ * the dispatch with the tile of the launch shape, and the constants of the dispatch:
  *
  *     extern "C" __global__ void entry(sp_gpu_bindings bindings, constants_type constants) */
 #ifndef SP_DEVICE_GPU_KERNEL_H
 #define SP_DEVICE_GPU_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,18 +24,27 @@ typedef struct sp_gpu_program {
 
 typedef struct sp_launch_shape {
     uint32_t grid[3], block[3];
-    uint32_t shared_bytes; /* of dynamic shared memory */
+    uint32_t shared_bytes;               /* of dynamic shared memory */
+    uint32_t tile[3];                    /* what the shape tells the kernel, after the addresses */
+    const struct sp_gpu_kernel *variant; /* with the same parameters, launched in place of the
+                                            kernel; or NULL */
 } sp_launch_shape;
 
-/* Does not affect the bits of the result: shapes depend on constants alone, and every element is
- * computed in the same order for any shape. A grid with a 0 launches nothing. */
+/* Does not affect the bits of the result: every element is computed in the same order for any
+ * shape. A grid with a 0 launches nothing. */
 typedef void (*sp_launch_shape_fn)(const void *constants, sp_launch_shape *out);
+/* The same for a kernel with dynamic shared memory: a block of the device can have `shared_bytes`.
+ */
+typedef void (*sp_launch_tiled_fn)(const void *constants, uint32_t shared_bytes,
+                                   sp_launch_shape *out);
 
 typedef struct sp_gpu_kernel {
     const sp_gpu_program *program;
     const char *entry;
     uint32_t index;           /* of the kernel in its program, from 0 */
-    sp_launch_shape_fn shape; /* NULL: one thread for each tile of the dispatch */
+    bool has_shared_memory;   /* dynamic */
+    sp_launch_shape_fn shape; /* without both: one thread for each tile of the dispatch */
+    sp_launch_tiled_fn tiled;
 } sp_gpu_kernel;
 
 #define SP_GPU_MAX_KERNELS 64 /* of one program */

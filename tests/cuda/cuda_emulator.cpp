@@ -27,6 +27,10 @@ struct alignas(16) float4 {
 
 static void __syncthreads();
 
+/* Of the running block, allocated anew for each launch, so that a sanitizer finds its end. */
+static float4 *shared_memory;
+#define SP_CUDA_SHARED(name) float4 *const name = shared_memory
+
 /* The build contracts nothing (-ffp-contract=off), so each of these rounds once. */
 static inline float __fmaf_rn(float a, float b, float c)
 {
@@ -90,7 +94,7 @@ struct named_entry {
 
 static const named_entry entries[] = {
 #define ENTRY(name) {"sp_" #name, [] { call(sp_##name); }},
-    SP_CUDA_KERNEL_LIST(ENTRY)
+    SP_CUDA_KERNEL_LIST(ENTRY) SP_CUDA_VARIANT_LIST(ENTRY)
 #undef ENTRY
 };
 
@@ -150,8 +154,9 @@ static bool advance_all(unsigned count, unsigned phase)
     return true;
 }
 
-static bool run_block(unsigned count)
+static bool run_block(unsigned count, size_t shared_bytes)
 {
+    if (shared_bytes > 0) memset((void *)shared_memory, 0xff, shared_bytes); /* NaNs */
     for (unsigned i = 0; i < count; i++) threads[i].state = NOT_STARTED;
     advance(0);
     if (threads[0].state == ENDED) {
@@ -169,24 +174,33 @@ static bool run_block(unsigned count)
     return true;
 }
 
+static bool run_grid(const sp_launch_shape *shape)
+{
+    gridDim = {shape->grid[0], shape->grid[1], shape->grid[2]};
+    for (blockIdx.z = 0; blockIdx.z < gridDim.z; blockIdx.z++) {
+        for (blockIdx.y = 0; blockIdx.y < gridDim.y; blockIdx.y++) {
+            for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++) {
+                if (!run_block(shape->block[0], shape->shared_bytes)) return false;
+            }
+        }
+    }
+    return true;
+}
+
 bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void *const *bindings,
                           uint32_t binding_count, const void *constants)
 {
     current.constants = constants;
     memcpy(current.bindings.at, bindings, binding_count * sizeof(*bindings));
+    memcpy(current.bindings.tile, shape->tile, sizeof(shape->tile));
     running = nullptr;
     for (const named_entry &e : entries) {
         if (strcmp(e.name, entry) == 0) running = &e;
     }
     if (running == nullptr || shape->block[0] > MAX_THREADS) return false;
     if (stacks == nullptr) stacks = (char *)malloc((size_t)MAX_THREADS * STACK_BYTES);
-    gridDim = {shape->grid[0], shape->grid[1], shape->grid[2]};
-    for (blockIdx.z = 0; blockIdx.z < gridDim.z; blockIdx.z++) {
-        for (blockIdx.y = 0; blockIdx.y < gridDim.y; blockIdx.y++) {
-            for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++) {
-                if (!run_block(shape->block[0])) return false;
-            }
-        }
-    }
-    return true;
+    shared_memory = (float4 *)aligned_alloc(alignof(float4), (shape->shared_bytes + 15) / 16 * 16);
+    const bool is_done = run_grid(shape);
+    free(shared_memory);
+    return is_done;
 }

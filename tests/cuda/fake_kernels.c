@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "device/cuda/cuda_command.h"
 #include "fake_cuda.h"
 #include "fake_nvrtc.h"
 #include "ops/cuda/cuda_kernels.h"
@@ -143,8 +144,8 @@ static void add_to_image(char **end, const char *stop, sp_kernel_id id, const ch
     snprintf(entry, sizeof entry, "sp_%s", name);
     fake_cuda_register(entry, run);
     CHECK(rows[id].grid != NULL); /* each kernel needs a row */
-    *end += snprintf(*end, (size_t)(stop - *end), "%s %zu %u\n", entry,
-                     SP_MAX_BINDINGS * sizeof(void *), rows[id].constant_bytes);
+    *end += snprintf(*end, (size_t)(stop - *end), "%s %zu %u\n", entry, sizeof(sp_cuda_bindings),
+                     rows[id].constant_bytes);
 }
 
 void fake_kernels_begin(void)
@@ -156,6 +157,13 @@ void fake_kernels_begin(void)
     add_to_image(&end, image + sizeof image, SP_KERNEL_ID_##kernel, #kernel, run_##kernel);
     SP_CUDA_KERNEL_LIST(ADD)
 #undef ADD
+    /* Variants compute what their kernel does. */
+#define ADD_VARIANT(kernel, variant)                                                               \
+    add_to_image(&end, image + sizeof image, SP_KERNEL_ID_##kernel, variant, run_##kernel);
+    ADD_VARIANT(gemm_f32, "gemm_rows_f32")
+    ADD_VARIANT(gemm_f32, "gemm_square_f32")
+    ADD_VARIANT(conv_f32, "conv_small_f32")
+#undef ADD_VARIANT
     fake_cuda_set_image(image);
     fake_nvrtc_accept_all(true);
 }

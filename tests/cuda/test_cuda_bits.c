@@ -1,13 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA kernels give the CPU's bits, for random calls of every op, in the emulator. */
+#include <string.h>
+
 #include "base/error.h"
 #include "cuda/cuda_emulator.h"
 #include "cuda/kernel_compare.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/tile_choice.h"
 #include "support/test.h"
 
 /* Smaller grids must give the same result: the kernels then loop with a stride. */
 static uint32_t largest_grid;
+#define SHARED_BYTES (227u * 1024)
+
+/* If set, the tiles of products take turns, whatever a product's size. */
+static bool has_all_tiles;
+static uint32_t turn;
+
+#define ROW_TILES 18u /* 1, 2, 4 groups of 1 to 32 rows; then the squares */
+
+static sp_cuda_tile next_tile(bool has_squares)
+{
+    const uint32_t at = turn++ % (has_squares ? ROW_TILES + 2 : ROW_TILES);
+    if (at >= ROW_TILES) return (sp_cuda_tile){.rows = at == ROW_TILES ? 64 : 128};
+    const int64_t groups = INT64_C(1) << at / 6, rows = INT64_C(1) << at % 6;
+    return sp_cuda_make_tile(groups, groups == 4 && rows > 16 ? 16 : rows);
+}
+
+/* The shape with the tile, for an output of so many rows and columns. */
+static void set_tile(const sp_cuda_tile *tile, int64_t rows, int64_t columns, uint32_t row_axis,
+                     sp_launch_shape *out)
+{
+    const bool is_square = tile->groups == 0;
+    const int64_t each = is_square ? tile->rows : (int64_t)tile->warps * tile->rows;
+    const int64_t across = is_square ? tile->rows : SP_CUDA_LANES;
+    out->grid[row_axis] = (uint32_t)sp_cuda_tiles(rows, each);
+    out->grid[1 - row_axis] = (uint32_t)sp_cuda_tiles(columns, across);
+    out->shared_bytes = (uint32_t)(is_square ? SP_CUDA_SQUARE_BYTES((int64_t)tile->rows)
+                                             : sp_cuda_product_bytes(tile->groups, each));
+    memcpy(out->tile, tile, sizeof out->tile);
+}
+
+/* Where a product may have a variant, every other time. */
+static void set_variant(const sp_cuda_tile *tile, const sp_gemm_constants *k, sp_launch_shape *out)
+{
+    static const sp_gemm_constants large = {.rows = 4096, .columns = 4096};
+    const sp_gpu_kernel *gpu = sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu;
+    sp_launch_shape shape = {0};
+    if (tile->groups == 0) gpu->tiled(&large, SHARED_BYTES, &shape);
+    else if (sp_cuda_gemm_is_plain(k) && turn % 2 == 0) return;
+    out->variant = shape.variant;
+}
+
+static void set_next_tile(const sp_gpu_kernel *gpu, const void *constants, sp_launch_shape *out)
+{
+    const bool is_gemm = gpu->index == SP_KERNEL_ID_gemm_f32;
+    const sp_cuda_tile tile = next_tile(is_gemm);
+    if (is_gemm) {
+        const sp_gemm_constants *k = constants;
+        set_tile(&tile, k->rows, k->columns, 0, out);
+        set_variant(&tile, k, out);
+    } else {
+        const sp_conv_constants *k = constants;
+        set_tile(&tile, k->filters, k->out_h * k->out_w, 1, out);
+        if (turn % 2 != 0) out->variant = NULL;
+    }
+}
 
 static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispatch,
                               void *const *bindings, void *context)
@@ -15,8 +73,15 @@ static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispat
     (void)context;
     const sp_gpu_kernel *gpu = kernel->gpu;
     sp_launch_shape shape;
-    gpu->shape(dispatch->constants, &shape);
-    if (shape.grid[0] > largest_grid) shape.grid[0] = largest_grid;
+    if (gpu->tiled != NULL) gpu->tiled(dispatch->constants, SHARED_BYTES, &shape);
+    else gpu->shape(dispatch->constants, &shape);
+    if (gpu->tiled != NULL && has_all_tiles) set_next_tile(gpu, dispatch->constants, &shape);
+    if (shape.grid[0] > largest_grid) {
+        shape.grid[0] = largest_grid;
+        /* The variant for rows is launched with all blocks only. */
+        if (gpu->index == SP_KERNEL_ID_gemm_f32 && shape.tile[0] != 0) shape.variant = NULL;
+    }
+    if (shape.variant != NULL) gpu = shape.variant;
     if (cuda_emulator_launch(gpu->entry, &shape, bindings, dispatch->binding_count,
                              dispatch->constants)) {
         return SP_OK;
@@ -37,6 +102,16 @@ TEST(emulated_kernels_have_the_bits_of_the_cpu)
 {
     largest_grid = UINT32_MAX;
     compare_all(1000, test_count(1000, 120));
+}
+
+TEST(each_tile_of_a_product_has_the_bits_of_the_cpu)
+{
+    largest_grid = UINT32_MAX;
+    has_all_tiles = true;
+    turn = 0;
+    compare_all(5000, test_count(1000, 50));
+    has_all_tiles = false;
+    CHECK(turn > 5 * ROW_TILES);
 }
 
 TEST(a_grid_that_is_too_small_changes_nothing)

@@ -66,7 +66,9 @@ enum {
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
-    CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89
+    CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 };
 
 typedef struct CUDA_KERNEL_NODE_PARAMS {
@@ -140,6 +142,7 @@ typedef struct CUDA_MEMCPY3D {
     X(cuModuleUnload, cuModuleUnload, (CUmodule module))                                           \
     X(cuModuleGetFunction, cuModuleGetFunction,                                                    \
       (CUfunction * function, CUmodule module, const char *name))                                  \
+    X(cuFuncSetAttribute, cuFuncSetAttribute, (CUfunction function, int attribute, int value))     \
     X(cuLaunchKernel, cuLaunchKernel,                                                              \
       (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,         \
        unsigned int block_x, unsigned int block_y, unsigned int block_z,                           \

@@ -9,6 +9,7 @@
 /* The first parameter of every kernel; see gpu_kernel.h. */
 typedef struct sp_cuda_bindings {
     CUdeviceptr at[SP_MAX_BINDINGS];
+    uint32_t tile[3];
 } sp_cuda_bindings;
 
 /* Points into itself: must not be copied. */

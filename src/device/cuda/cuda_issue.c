@@ -16,15 +16,20 @@ sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
     if (kernel->gpu == NULL) {
         return sp__fail(SP_UNSUPPORTED, "kernel %s does not run on a GPU", kernel->name);
     }
-    SP_TRY(sp__cuda_program_function(&device->programs, kernel->gpu, &out->function));
-    for (uint32_t i = 0; i < count; i++) out->bindings.at[i] = sp__cuda_address(&bindings[i]);
-    out->params[0] = &out->bindings;
-    out->params[1] = (void *)(uintptr_t)constants; /* the driver only reads it */
-    if (kernel->gpu->shape != NULL) {
-        kernel->gpu->shape(constants, &out->shape);
+    const sp_gpu_kernel *gpu = kernel->gpu;
+    if (gpu->tiled != NULL) {
+        gpu->tiled(constants, device->programs.shared_bytes, &out->shape);
+    } else if (gpu->shape != NULL) {
+        gpu->shape(constants, &out->shape);
     } else {
         out->shape = (sp_launch_shape){.grid = {grid[0], grid[1], grid[2]}, .block = {1, 1, 1}};
     }
+    if (out->shape.variant != NULL) gpu = out->shape.variant;
+    SP_TRY(sp__cuda_program_function(&device->programs, gpu, &out->function));
+    for (uint32_t i = 0; i < count; i++) out->bindings.at[i] = sp__cuda_address(&bindings[i]);
+    memcpy(out->bindings.tile, out->shape.tile, sizeof out->bindings.tile);
+    out->params[0] = &out->bindings;
+    out->params[1] = (void *)(uintptr_t)constants; /* the driver only reads it */
     return SP_OK;
 }
 

@@ -33,9 +33,13 @@ sp_status sp__cuda_programs_open(sp_cuda_programs *programs, sp_gpu_gate *gate, 
 {
     int major;
     int minor;
+    int shared;
     *programs = (sp_cuda_programs){.gate = gate};
     SP_CUDA_TRY(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
     SP_CUDA_TRY(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    SP_CUDA_TRY(cuDeviceGetAttribute, &shared,
+                CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
+    programs->shared_bytes = (uint32_t)shared;
     snprintf(programs->architecture, sizeof programs->architecture, "sm_%d%d", major, minor);
     sp_mutex_init(&programs->lock, SP_LOCK_CUDA_PROGRAMS);
     sp_cond_init(&programs->load_ended);
@@ -206,6 +210,12 @@ static sp_status program_find_function(sp_cuda_programs *programs, const sp_gpu_
     snprintf(what, sizeof what, "%s: %s", kernel->program->name, kernel->entry);
     SP_TRY(sp__cuda_check(SP_CUDA(cuModuleGetFunction)(out, program->module, kernel->entry),
                           "cuModuleGetFunction", what));
+    if (kernel->has_shared_memory) {
+        SP_TRY(sp__cuda_check(
+            SP_CUDA(cuFuncSetAttribute)(*out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                        (int)programs->shared_bytes),
+            "cuFuncSetAttribute", what));
+    }
     sp_store_release(&program->functions[kernel->index], *out); /* to the load below */
     return SP_OK;
 }

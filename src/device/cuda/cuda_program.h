@@ -16,6 +16,7 @@
 
 typedef struct sp_cuda_programs {
     char architecture[16]; /* "sm_90"; empty: not open */
+    uint32_t shared_bytes; /* of memory that a block can have */
     sp_gpu_gate *gate;     /* of the device */
     /* List of loaded_program, newest first. Pushed (release) under the lock, traversed (acquire)
      * without it: their constant fields. */

@@ -3,11 +3,11 @@
  * any number of elements can be launched. */
 #include "ops/cuda/cuda_kernels.h"
 
-#include "ops/cuda/arch/tiles.h"
+#include "ops/cuda/tile_choice.h"
 
 /* Grid limits of every GPU, along x and along y and z. */
 #define MAX_BLOCKS INT64_C(0x7fffffff)
-#define MAX_OUTER_BLOCKS INT64_C(0xffff)
+#define MAX_OUTER_BLOCKS SP_CUDA_MAX_OUTER_BLOCKS
 
 static uint32_t clamp_blocks(int64_t count, int64_t limit)
 {
@@ -27,11 +27,37 @@ static void set_threads(int64_t threads, sp_launch_shape *out)
     set_grid(sp_cuda_tiles(threads, SP_CUDA_THREADS), 1, 1, out);
 }
 
-static void shape_gemm(const void *constants, sp_launch_shape *out)
+static void set_tile(const sp_cuda_tile *tile, int64_t shared_bytes, sp_launch_shape *out)
+{
+    out->tile[0] = tile->groups;
+    out->tile[1] = tile->warps;
+    out->tile[2] = tile->rows;
+    out->shared_bytes = (uint32_t)shared_bytes;
+}
+
+#define VARIANT_ENTRY(variant)                                                                     \
+    static const sp_gpu_kernel variant = {.program = &sp__cuda_program,                            \
+                                          .entry = "sp_" #variant,                                 \
+                                          .index = SP_CUDA_VARIANT_##variant,                      \
+                                          .has_shared_memory = true};
+SP_CUDA_VARIANT_LIST(VARIANT_ENTRY)
+#undef VARIANT_ENTRY
+
+static void tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
 {
     const sp_gemm_constants *k = constants;
-    set_grid(sp_cuda_tiles(k->rows, sp_cuda_gemm_rows(k) * SP_CUDA_WARPS),
-             sp_cuda_tiles(k->columns, SP_CUDA_LANES), sp_cuda_gemm_matrices(k), out);
+    const sp_cuda_tile tile = sp_cuda_gemm_tile(k, shared_bytes);
+    const bool is_square = tile.groups == 0;
+    const int64_t rows = is_square ? tile.rows : (int64_t)tile.warps * tile.rows;
+    set_grid(sp_cuda_tiles(k->rows, rows),
+             sp_cuda_tiles(k->columns, is_square ? tile.rows : SP_CUDA_LANES),
+             sp_cuda_gemm_matrices(k), out);
+    if (is_square) out->variant = &gemm_square_f32;
+    else if (sp_cuda_gemm_is_plain(k)) out->variant = &gemm_rows_f32;
+    set_tile(&tile,
+             is_square ? SP_CUDA_SQUARE_BYTES((int64_t)tile.rows)
+                       : sp_cuda_product_bytes(tile.groups, rows),
+             out);
 }
 
 static void shape_pack(const void *constants, sp_launch_shape *out)
@@ -40,12 +66,15 @@ static void shape_pack(const void *constants, sp_launch_shape *out)
     set_threads(sp_cuda_tiles(k->columns, SP_GEMM_PANEL) * SP_GEMM_PANEL * k->depth, out);
 }
 
-static void shape_conv(const void *constants, sp_launch_shape *out)
+static void tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
 {
     const sp_conv_constants *k = constants;
-    set_grid(sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES),
-             sp_cuda_tiles(k->filters, sp_cuda_conv_rows(k) * SP_CUDA_WARPS),
+    const sp_cuda_tile tile = sp_cuda_conv_tile(k, shared_bytes);
+    const int64_t rows = (int64_t)tile.warps * tile.rows;
+    set_grid(sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES), sp_cuda_tiles(k->filters, rows),
              k->filters > 0 ? k->planes / k->filters : 0, out);
+    if (sp_cuda_conv_is_small(k)) out->variant = &conv_small_f32;
+    set_tile(&tile, sp_cuda_product_bytes(tile.groups, rows), out);
 }
 
 static void shape_depthwise(const void *constants, sp_launch_shape *out)
@@ -111,10 +140,12 @@ static void shape_fill(const void *constants, sp_launch_shape *out)
     X(mul_##suffix, binary)                                                                        \
     X(div_##suffix, binary)
 
-#define CUDA_KERNEL_LIST(X)                                                                        \
+#define TILED_KERNEL_LIST(X)                                                                       \
     X(gemm_f32, gemm)                                                                              \
+    X(conv_f32, conv)
+
+#define SHAPED_KERNEL_LIST(X)                                                                      \
     X(gemm_pack_f32, pack)                                                                         \
-    X(conv_f32, conv)                                                                              \
     X(conv_depthwise_f32, depthwise)                                                               \
     X(max_pool_f32, pool)                                                                          \
     BINARY_LIST(X, f32)                                                                            \
@@ -132,12 +163,17 @@ static void shape_fill(const void *constants, sp_launch_shape *out)
     X(fill, fill)
 
 static const sp_gpu_kernel gpu_table[SP_CUDA_KERNEL_COUNT] = {
-#define GPU_ENTRY(kernel, how)                                                                     \
-    [SP_KERNEL_ID_##kernel] = {.program = &sp__cuda_program,                                       \
-                               .entry = "sp_" #kernel,                                             \
-                               .index = SP_KERNEL_ID_##kernel,                                     \
-                               .shape = shape_##how},
-    CUDA_KERNEL_LIST(GPU_ENTRY)
+#define GPU_ENTRY(kernel)                                                                          \
+    [SP_KERNEL_ID_##kernel].program = &sp__cuda_program,                                           \
+    [SP_KERNEL_ID_##kernel].entry = "sp_" #kernel,                                                 \
+    [SP_KERNEL_ID_##kernel].index = SP_KERNEL_ID_##kernel
+#define SHAPED_ENTRY(kernel, how) GPU_ENTRY(kernel), [SP_KERNEL_ID_##kernel].shape = shape_##how,
+#define TILED_ENTRY(kernel, how)                                                                   \
+    GPU_ENTRY(kernel), [SP_KERNEL_ID_##kernel].tiled = tiled_##how,                                \
+                       [SP_KERNEL_ID_##kernel].has_shared_memory = true,
+    SHAPED_KERNEL_LIST(SHAPED_ENTRY) TILED_KERNEL_LIST(TILED_ENTRY)
+#undef TILED_ENTRY
+#undef SHAPED_ENTRY
 #undef GPU_ENTRY
 };
 
@@ -155,4 +191,4 @@ const sp_kernel *sp__cuda_kernels(void)
     return table;
 }
 
-_Static_assert(SP_CUDA_KERNEL_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");
+_Static_assert(SP_CUDA_ENTRY_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");

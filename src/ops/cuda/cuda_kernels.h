@@ -6,6 +6,7 @@
 
 #include "device/gpu_kernel.h"
 #include "ops/cpu/arch/kernels.h"
+#include "ops/cuda/arch/tiles.h"
 
 /* The number of kernels that CUDA has. Their ids are below it and are their indices in the
  * program. */
@@ -14,6 +15,15 @@ enum {
     SP_CUDA_KERNEL_LIST(SP_CUDA_KERNEL_ENUM)
 #undef SP_CUDA_KERNEL_ENUM
         SP_CUDA_KERNEL_COUNT
+};
+
+/* Their variants have the indices after them. */
+enum {
+    SP_CUDA_LAST_KERNEL = SP_CUDA_KERNEL_COUNT - 1,
+#define SP_CUDA_VARIANT_ENUM(name) SP_CUDA_VARIANT_##name,
+    SP_CUDA_VARIANT_LIST(SP_CUDA_VARIANT_ENUM)
+#undef SP_CUDA_VARIANT_ENUM
+        SP_CUDA_ENTRY_COUNT
 };
 
 /* SP_KERNEL_COUNT kernels, in the order of sp_kernel_id; those that CUDA does not have have a name

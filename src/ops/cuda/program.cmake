@@ -12,6 +12,7 @@ set(parts
     cuda/layout/copy.cu
     cuda/conv/window.cu
     cuda/gemm/product.cuh
+    cuda/gemm/square.cuh
     cuda/gemm/gemm.cu
     cuda/conv/conv.cu)
 list(TRANSFORM parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

@@ -108,6 +108,7 @@ typedef struct fake_work {
 struct CUfunc_st {
     char name[64];
     fake_cuda_kernel function; /* NULL: not registered */
+    atomic_uint shared_bytes;  /* that a launch may ask for */
     uint32_t param_count;
     size_t param_bytes[FAKE_MAX_PARAMS];
 };

@@ -33,6 +33,7 @@ static bool parse_line(const char *line, size_t length, CUfunction out)
     if (name_length == 0 || name_length >= sizeof out->name || name_length > length) return false;
     memcpy(out->name, line, name_length);
     out->function = fake_find_kernel(out->name);
+    atomic_init(&out->shared_bytes, 48 * 1024);
     const char *at = line + name_length;
     while (at < line + length) {
         char *end;
@@ -73,6 +74,22 @@ CUresult cuModuleUnload(CUmodule module)
     if (module == NULL) return FAKE_ERROR_INVALID_HANDLE;
     free(module);
     return fake_destroyed(FAKE_MODULE, context);
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value)
+{
+    FAKE_CONTEXT(cuFuncSetAttribute, context);
+    if (function == NULL) return FAKE_ERROR_INVALID_HANDLE;
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    int most;
+    const CUresult result =
+        cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0);
+    if (result != CUDA_SUCCESS) return result;
+    if (value > most) return CUDA_ERROR_INVALID_VALUE;
+    atomic_store(&function->shared_bytes, (unsigned)value);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)

@@ -30,7 +30,9 @@ static bool is_launch_ok(const CUDA_KERNEL_NODE_PARAMS *p)
     if (p->gridDimX > INT32_MAX || p->gridDimY > 65535 || p->gridDimZ > 65535) return false;
     if (p->blockDimX > 1024 || p->blockDimY > 1024 || p->blockDimZ > 64) return false;
     const uint64_t threads = (uint64_t)p->blockDimX * p->blockDimY * p->blockDimZ;
-    if (threads == 0 || threads > 1024 || p->sharedMemBytes > 48 * 1024) return false;
+    if (threads == 0 || threads > 1024 || p->sharedMemBytes > atomic_load(&p->func->shared_bytes)) {
+        return false;
+    }
     return p->extra == NULL && (p->kernelParams != NULL || p->func->param_count == 0);
 }
 

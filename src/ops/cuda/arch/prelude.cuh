@@ -24,10 +24,16 @@ typedef __UINT64_TYPE__ uint64_t;
 
 #define SP_CUDA_FUNCTION static __device__ __forceinline__
 
-/* Addresses in the order of the dispatch's bindings. */
+/* Addresses in the order of the dispatch's bindings, and the tile of the launch shape. */
 struct sp_gpu_bindings {
     void *at[16];
+    uint32_t tile[3];
 };
+
+/* A block's dynamic shared memory, of the launch shape's size. */
+#ifndef SP_CUDA_SHARED
+#define SP_CUDA_SHARED(name) extern __shared__ float4 name[]
+#endif
 
 /* Declaration of every kernel. Two blocks per multiprocessor: at most 128 registers per thread. */
 #define SP_CUDA_KERNEL(name, constants_type)                                                       \

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one block of a CUDA kernel computes: for the host, which sets the grid, and for the kernel.
- * It affects no bit of the results. C and CUDA C++ compile this text, after kernel_constants.h. */
+/* What one block of a CUDA kernel computes: for the host, which chooses it, and for the kernel. It
+ * affects no bit of the results. C and CUDA C++ compile this text, after kernel_constants.h. */
 #ifndef SP_OPS_CUDA_ARCH_TILES_H
 #define SP_OPS_CUDA_ARCH_TILES_H
 
 #ifndef SP_CUDA_FUNCTION
 #define SP_CUDA_FUNCTION static inline
 #endif
+
+/* Entries of the program that are launched in place of a kernel, for some shapes. */
+#define SP_CUDA_VARIANT_LIST(X)                                                                    \
+    X(gemm_rows_f32)                                                                               \
+    X(gemm_square_f32)                                                                             \
+    X(conv_small_f32)
 
 #define SP_CUDA_THREADS 256
 #define SP_CUDA_LANES 32
@@ -29,30 +35,19 @@ SP_CUDA_FUNCTION int64_t sp_cuda_tiles(int64_t count, int64_t per_tile)
     return count / per_tile + (count % per_tile != 0);
 }
 
-/* A block of a product computes SP_CUDA_LANES columns, one per lane, of SP_CUDA_WARPS * R rows, R
- * per warp, R one of 1, 2, 4, 8. A larger R reads less memory, a smaller one gives more blocks. */
+/* The limit of a grid along y and z on every GPU. */
+#define SP_CUDA_MAX_OUTER_BLOCKS 0xffff
 
-/* The R of a matrix product. Independent of the rows, which are often a batch, so a batch of
- * requests uses the same code as each request alone. */
-SP_CUDA_FUNCTION int64_t sp_cuda_gemm_rows(const sp_gemm_constants *k)
-{
-    const int64_t across = sp_cuda_tiles(k->columns, SP_CUDA_LANES);
-    if (across / 2 >= SP_CUDA_ENOUGH_BLOCKS) return 8;
-    return across * 2 >= SP_CUDA_ENOUGH_BLOCKS ? 4 : 2;
-}
+/* Steps of the depth that a block of a product loads at a time, for each of its groups. */
+#define SP_CUDA_CHUNK 128
 
-/* The R of a convolution, whose rows are filters and whose columns are pixels. Independent of the
- * images, which are a batch. */
-SP_CUDA_FUNCTION int64_t sp_cuda_conv_rows(const sp_conv_constants *k)
-{
-    const int64_t across = sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES);
-    for (int64_t r = 8; r > 1; r /= 2) {
-        const int64_t down = sp_cuda_tiles(k->filters, SP_CUDA_WARPS * r);
-        const int is_mostly_full = k->filters > SP_CUDA_WARPS * r / 2;
-        if (is_mostly_full && across * down * k->groups >= SP_CUDA_ENOUGH_BLOCKS) return r;
-    }
-    return 1;
-}
+/* What a block of a product computes: SP_CUDA_LANES columns, one per lane, of `warps * rows` rows,
+ * `rows` for each warp. `groups` segments of the depth are computed side by side, each by a group
+ * of SP_CUDA_WARPS / groups warps, so that the chains of a deep product wait less for each other.
+ * With no groups it is a square of `rows` rows and columns, of all segments in turn. */
+typedef struct sp_cuda_tile {
+    uint32_t groups, warps, rows;
+} sp_cuda_tile;
 
 /* Matrices of the batch. */
 SP_CUDA_FUNCTION int64_t sp_cuda_gemm_matrices(const sp_gemm_constants *k)
@@ -61,5 +56,11 @@ SP_CUDA_FUNCTION int64_t sp_cuda_gemm_matrices(const sp_gemm_constants *k)
     for (uint32_t i = 0; i < k->batch_rank; i++) count *= k->batch_dims[i];
     return count;
 }
+
+/* Elements of one operand that a block with a square tile loads at a time. */
+#define SP_CUDA_SQUARE_CHUNK 1024
+/* Two chunks of both operands, and the sums. */
+#define SP_CUDA_SQUARE_BYTES(side)                                                                 \
+    ((2 * (SP_CUDA_SQUARE_CHUNK / (side)) * (2 * (side) + 4) + (side) * (side)) * 4)
 
 #endif

@@ -31,49 +31,120 @@ struct sp_gemm_output {
     }
 };
 
-/* The tile at (row, column) of matrix `batch` of the batch. */
-SP_CUDA_FUNCTION void sp_gemm_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
-                                   float *pool, int64_t batch, int64_t row, int64_t column)
+/* One matrix of the batch. */
+struct sp_gemm_matrix {
+    const float *a, *b, *c;
+    float *y;
+};
+
+SP_CUDA_FUNCTION sp_gemm_matrix sp_make_gemm_matrix(const sp_gpu_bindings &bindings,
+                                                    const sp_gemm_constants &k, int64_t batch)
 {
-    const float *a = (const float *)bindings.at[0], *b = (const float *)bindings.at[1];
-    const float *c = k.has_c ? (const float *)bindings.at[2] : nullptr;
-    float *y = (float *)bindings.at[k.has_c ? 3 : 2] + batch * k.rows * k.columns;
+    sp_gemm_matrix m;
+    m.a = (const float *)bindings.at[0];
+    m.b = (const float *)bindings.at[1];
+    m.c = k.has_c ? (const float *)bindings.at[2] : nullptr;
+    m.y = (float *)bindings.at[k.has_c ? 3 : 2] + batch * k.rows * k.columns;
 #pragma unroll 1
     for (uint32_t i = k.batch_rank; i-- > 0;) {
         const int64_t at = sp_take_coordinate(&batch, k.batch_dims[i]);
-        a += at * k.a_batch[i];
-        b += at * k.b_batch[i];
+        m.a += at * k.a_batch[i];
+        m.b += at * k.b_batch[i];
     }
-    const int64_t tile_rows = sp_cuda_gemm_rows(&k) * SP_CUDA_WARPS;
-    const int64_t rows = k.rows - row < tile_rows ? k.rows - row : tile_rows;
-    const int64_t padded = (k.columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL * SP_GEMM_PANEL;
-    const sp_loader loader = sp_make_loader(rows);
-    const sp_left_rows left =
-        sp_make_left_rows(a + row * k.a_row, k.a_row, k.a_depth, rows, k.depth,
-                          SP_GEMM_SEGMENT);
-    sp_right_panels right = sp_make_right_panels(b, k.b_depth, k.b_panel, k.depth, column,
-                                                 k.is_padded ? padded : k.columns, loader);
-    const sp_gemm_output output = {k, c, y, row, column};
-    sp_run_tile(pool, left, right, loader, k.columns - column, output);
+    return m;
+}
+
+/* The tile at (row, column) of a matrix of the batch. */
+SP_CUDA_FUNCTION void sp_gemm_tile(const sp_gemm_matrix &m, const sp_gemm_constants &k,
+                                   const sp_place &place, float *pool, int64_t row, int64_t column)
+{
+    const int64_t rows = k.rows - row < place.rows() ? k.rows - row : place.rows();
+    const sp_loader loader = sp_make_loader(place);
+    const sp_left_rows<int64_t> left = sp_make_left_rows(m.a + row * k.a_row, k.a_row, k.a_depth,
+                                                         rows, k.depth, SP_GEMM_SEGMENT);
+    const int64_t columns = sp_gemm_columns(k);
+    const bool is_wide = sp_are_panels_wide(m.b, k.b_depth, k.b_panel, columns);
+    const sp_right_panels<int64_t> right = sp_make_right_panels<int64_t>(
+        m.b, k.b_depth, k.b_panel, column, columns, is_wide, loader);
+    const sp_gemm_output output = {k, m.c, m.y, row, column};
+    sp_run_tile(pool, place, left, right, loader, k.columns - column, output);
 }
 
 /* Tiles: x over the rows, y over the columns, z over the batch. */
 SP_CUDA_KERNEL(gemm_f32, sp_gemm_constants)
 {
-    __shared__ float4 pool[SP_PRODUCT_POOL];
+    SP_CUDA_SHARED(pool);
+    const sp_place place = sp_make_place({bindings.tile[0], bindings.tile[1], bindings.tile[2]});
     const int64_t matrices = sp_cuda_gemm_matrices(&k);
-    const int64_t tile_rows = sp_cuda_gemm_rows(&k) * SP_CUDA_WARPS;
 #pragma unroll 1
     for (int64_t batch = blockIdx.z; batch < matrices; batch += gridDim.z) {
+        const sp_gemm_matrix m = sp_make_gemm_matrix(bindings, k, batch);
 #pragma unroll 1
         for (int64_t column = (int64_t)blockIdx.y * SP_CUDA_LANES; column < k.columns;
              column += (int64_t)gridDim.y * SP_CUDA_LANES) {
 #pragma unroll 1
-            for (int64_t row = blockIdx.x * tile_rows; row < k.rows;
-                 row += gridDim.x * tile_rows) {
-                sp_gemm_tile(bindings, k, (float *)pool, batch, row, column);
+            for (int64_t row = (int64_t)blockIdx.x * place.rows(); row < k.rows;
+                 row += (int64_t)gridDim.x * place.rows()) {
+                sp_gemm_tile(m, k, place, (float *)pool, row, column);
             }
         }
+    }
+}
+
+/* The variant for one matrix of rows by packed panels, small enough for offsets of 32 bits. A block
+ * for each tile. */
+SP_CUDA_KERNEL(gemm_rows_f32, sp_gemm_constants)
+{
+    SP_CUDA_SHARED(pool);
+    const sp_place place = sp_make_place({bindings.tile[0], bindings.tile[1], bindings.tile[2]});
+    const sp_loader loader = sp_make_loader(place);
+    const float *a = (const float *)bindings.at[0], *b = (const float *)bindings.at[1];
+    const float *c = k.has_c ? (const float *)bindings.at[2] : nullptr;
+    float *y = (float *)bindings.at[k.has_c ? 3 : 2];
+    const int row = (int)blockIdx.x * place.rows(), column = (int)blockIdx.y * SP_CUDA_LANES;
+    const int depth = (int)k.depth, columns = (int)k.columns, rows = (int)k.rows - row;
+    const int padded = (columns + SP_GEMM_PANEL - 1) & -SP_GEMM_PANEL;
+    const sp_left_rows<int> left = {a + row * depth,
+                                    depth,
+                                    1,
+                                    rows < place.rows() ? rows : place.rows(),
+                                    depth,
+                                    SP_GEMM_SEGMENT,
+                                    sp_is_wide(a, depth)};
+    const sp_right_panels<int> right = sp_make_right_panels<int>(
+        b, SP_GEMM_PANEL, SP_GEMM_PANEL * depth, column, padded, sp_is_wide(b, 0), loader);
+    const sp_gemm_output output = {k, c, y, row, column};
+    sp_run_tile((float *)pool, place, left, right, loader, columns - column, output);
+}
+
+template <int Side>
+SP_CUDA_FUNCTION void sp_gemm_squares(const sp_gemm_matrix &m, const sp_gemm_constants &k,
+                                      float *pool)
+{
+#pragma unroll 1
+    for (int64_t column = (int64_t)blockIdx.y * Side; column < k.columns;
+         column += (int64_t)gridDim.y * Side) {
+#pragma unroll 1
+        for (int64_t row = (int64_t)blockIdx.x * Side; row < k.rows;
+             row += (int64_t)gridDim.x * Side) {
+            const sp_square_operands operands = sp_make_square_operands(k, m.a, m.b, row, column);
+            const sp_gemm_output output = {k, m.c, m.y, row, column};
+            sp_run_square<Side>(pool, operands, output);
+        }
+    }
+}
+
+/* The variant with square tiles: an entry of its own, since its registers would leave the
+ * others' addresses none. */
+SP_CUDA_KERNEL(gemm_square_f32, sp_gemm_constants)
+{
+    SP_CUDA_SHARED(pool);
+    const int64_t matrices = sp_cuda_gemm_matrices(&k);
+#pragma unroll 1
+    for (int64_t batch = blockIdx.z; batch < matrices; batch += gridDim.z) {
+        const sp_gemm_matrix m = sp_make_gemm_matrix(bindings, k, batch);
+        if (bindings.tile[2] == 64) sp_gemm_squares<64>(m, k, (float *)pool);
+        else sp_gemm_squares<128>(m, k, (float *)pool);
     }
 }
 

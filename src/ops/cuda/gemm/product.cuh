@@ -2,47 +2,75 @@
 /* The sums of matrix products and convolutions: for each segment of the depth a chain
  * acc = fma(left, right, acc) from +0, and the sum of the chains from +0, both in order.
  *
- * A block has a tile of outputs: lane l of warp w has column l of rows w, w + 8, ... (R of them).
- * Both operands pass through shared memory in chunks of the depth; the next chunks are loaded while
- * one is computed, so products with few rows run at memory bandwidth. Elements outside of the
- * matrices are not loaded; their products are computed and not used. */
+ * A block has a tile of outputs (arch/tiles.h): lane l has column l of some rows. Segments are computed
+ * side by side by groups of warps, and their chains added in order. Both operands pass through shared
+ * memory in chunks of the depth; one is loaded while another is computed. Elements outside of the
+ * matrices are not loaded; their products are not computed, or not used. */
 
-#define SP_PRODUCT_STAGES 4
-/* The limit of static shared memory on all GPUs: 48 KiB, aligned to 16 bytes. */
-#define SP_PRODUCT_POOL 3072
-
-template <int R> struct sp_chunk {
-    static constexpr int rows = R * SP_CUDA_WARPS;
-    static constexpr int depth = R <= 2 ? 64 : 32;
-    static constexpr int right_floats = depth * SP_CUDA_LANES; /* [depth][lane] */
-    static constexpr int floats = right_floats + rows * depth; /* then the left: [row][depth] */
-    static_assert(floats * SP_PRODUCT_STAGES <= SP_PRODUCT_POOL * 4, "a pool holds all stages");
-};
+#define SP_PRODUCT_STAGES 2
 
 SP_CUDA_FUNCTION int sp_lane()
 {
     return (int)(threadIdx.x % SP_CUDA_LANES);
 }
 
-SP_CUDA_FUNCTION int sp_warp()
+/* ---- the place of a thread ---- */
+
+/* A group loads with all of its warps, and computes with the first ones, which have rows. */
+struct sp_place {
+    sp_cuda_tile tile;
+    int group, warp; /* of the thread; its warp in the group */
+
+    __device__ __forceinline__ bool has_rows() const
+    {
+        return warp < (int)tile.warps;
+    }
+
+    /* The first of this thread's rows. */
+    __device__ __forceinline__ int row() const
+    {
+        return warp * (int)tile.rows;
+    }
+
+    __device__ __forceinline__ int rows() const
+    {
+        return (int)(tile.warps * tile.rows);
+    }
+
+    /* Of one stage of one group: the right operand as [depth][lane], then the left as [row][depth]. */
+    __device__ __forceinline__ int stage_floats() const
+    {
+        return SP_CUDA_CHUNK * (SP_CUDA_LANES + rows());
+    }
+};
+
+SP_CUDA_FUNCTION sp_place sp_make_place(const sp_cuda_tile &tile)
 {
-    return (int)(threadIdx.x / SP_CUDA_LANES);
+    /* 1, 2 or 4 groups: shifts instead of divisions, which a short product would wait for. */
+    const int warp = (int)(threadIdx.x / SP_CUDA_LANES), groups = (int)tile.groups;
+    return {tile, warp & (groups - 1), warp >> (groups >> 1)};
 }
 
-/* ---- loading threads ---- */
-
-/* All threads, or those of the upper warps if the tile has no rows for them: the chains of a single
- * row then do not wait for address computations. */
+/* The threads that load for a group. */
 struct sp_loader {
-    int index; /* of this thread; negative: it does not load */
+    int index; /* of this thread */
     int count;
 };
 
-SP_CUDA_FUNCTION sp_loader sp_make_loader(int64_t rows)
+SP_CUDA_FUNCTION sp_loader sp_make_loader(const sp_place &place)
 {
-    const int first = rows <= SP_CUDA_WARPS / 2 ? SP_CUDA_THREADS / 2 : 0;
-    return {(int)threadIdx.x - first, SP_CUDA_THREADS - first};
+    return {place.warp * SP_CUDA_LANES + sp_lane(),
+            SP_CUDA_THREADS >> (int)(place.tile.groups >> 1)};
 }
+
+/* Offsets have a type of their own: with 64 bits they take a microsecond to compute in which a short
+ * product could be done, so products that need no more have 32.
+ *
+ * The steps [first, first + count) of the depth: of one chunk, and one segment. */
+template <class Int> struct sp_steps {
+    Int first;
+    int count;
+};
 
 /* ---- copies to shared memory, complete after sp_wait_copies ---- */
 
@@ -60,16 +88,10 @@ SP_CUDA_FUNCTION void sp_copy_4(float *to, const float *from)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
 }
 
-/* The copies since the last call become one group. */
-SP_CUDA_FUNCTION void sp_group_copies()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* Waits for this thread's groups except the last SP_PRODUCT_STAGES - 2. */
+/* Waits for this thread's copies. */
 SP_CUDA_FUNCTION void sp_wait_copies()
 {
-    asm volatile("cp.async.wait_group %0;" ::"n"(SP_PRODUCT_STAGES - 2) : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 #else /* copies are synchronous */
@@ -84,7 +106,6 @@ SP_CUDA_FUNCTION void sp_copy_4(float *to, const float *from)
     *(float4 *)to = *(const float4 *)from;
 }
 
-SP_CUDA_FUNCTION void sp_group_copies() {}
 SP_CUDA_FUNCTION void sp_wait_copies() {}
 
 #endif
@@ -96,48 +117,61 @@ SP_CUDA_FUNCTION bool sp_is_wide(const float *address, int64_t stride)
 
 /* ---- the left operand: rows with two strides ---- */
 
-struct sp_left_rows {
+template <class Int> struct sp_left_rows {
     const float *at; /* the tile's first row */
-    int64_t row_stride, depth_stride;
-    int64_t rows, depth; /* rows that the tile has */
-    int64_t segment;     /* steps of a chain */
-    bool is_wide;        /* four elements along the depth can be loaded at once */
+    Int row_stride, depth_stride;
+    int rows; /* that the tile has */
+    Int depth;
+    Int segment;  /* steps of a chain */
+    bool is_wide; /* four elements along the depth can be loaded at once */
 };
 
-SP_CUDA_FUNCTION sp_left_rows sp_make_left_rows(const float *at, int64_t row_stride,
-                                                int64_t depth_stride, int64_t rows, int64_t depth,
-                                                int64_t segment)
+SP_CUDA_FUNCTION sp_left_rows<int64_t> sp_make_left_rows(const float *at, int64_t row_stride,
+                                                         int64_t depth_stride, int64_t rows,
+                                                         int64_t depth, int64_t segment)
 {
-    const bool is_wide =
-        depth_stride == 1 && sp_is_wide(at, depth) && (rows == 1 || sp_is_wide(at, row_stride));
-    return {at, row_stride, depth_stride, rows, depth, segment, is_wide};
+    const bool is_wide = depth_stride == 1 && sp_is_wide(at, depth) && (segment & 3) == 0 &&
+                         (rows == 1 || sp_is_wide(at, row_stride));
+    return {at, row_stride, depth_stride, (int)rows, depth, segment, is_wide};
 }
 
-/* Loads the chunk from `first` on to [row][depth]. Neighbouring threads load neighbouring
- * elements. */
-template <int R>
-SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, const sp_loader &loader, int64_t first,
-                                   float *to)
+/* Loads a chunk to [row][depth], four elements at once: a thread has the same steps of some rows. */
+template <class Int>
+SP_CUDA_FUNCTION void sp_load_left_wide(const sp_left_rows<Int> &left, const sp_loader &loader,
+                                        const sp_steps<Int> &steps, float *to)
 {
-    constexpr int depth = sp_chunk<R>::depth, rows = sp_chunk<R>::rows;
-    const int64_t left_over = left.depth - first;
+    constexpr int depth = SP_CUDA_CHUNK;
+    const int at = loader.index * 4 % depth, row_step = loader.count * 4 / depth;
+    if (at >= steps.count) return;
+    int row = loader.index * 4 / depth;
+    const float *from = left.at + row * left.row_stride + steps.first + at;
+    float *place = to + row * depth + at;
+#pragma unroll 4
+    for (; row < left.rows; row += row_step) {
+        sp_copy_4(place, from);
+        place += row_step * depth;
+        from += row_step * left.row_stride;
+    }
+}
+
+/* The same, one by one. Neighbouring threads load neighbouring elements. */
+template <class Int>
+SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows<Int> &left, const sp_loader &loader,
+                                   const sp_steps<Int> &steps, float *to)
+{
+    constexpr int depth = SP_CUDA_CHUNK;
     if (left.is_wide) {
-#pragma unroll 1
-        for (int i = loader.index * 4; i < rows * depth; i += loader.count * 4) {
-            const int row = i / depth, at = i % depth;
-            if (row < left.rows && at < left_over) {
-                sp_copy_4(to + i, left.at + row * left.row_stride + first + at);
-            }
-        }
+        sp_load_left_wide(left, loader, steps, to);
         return;
     }
+    const bool is_along = left.depth_stride == 1;
 #pragma unroll 1
-    for (int i = loader.index; i < rows * depth; i += loader.count) {
-        const bool is_along = left.depth_stride == 1;
-        const int row = is_along ? i / depth : i % rows, at = is_along ? i % depth : i / rows;
-        if (row < left.rows && at < left_over) {
+    for (int i = loader.index; i < left.rows * depth; i += loader.count) {
+        const int row = is_along ? i / depth : i % left.rows;
+        const int at = is_along ? i % depth : i / left.rows;
+        if (at < steps.count) {
             sp_copy_1(to + row * depth + at,
-                      left.at + row * left.row_stride + (first + at) * left.depth_stride);
+                      left.at + row * left.row_stride + (steps.first + at) * left.depth_stride);
         }
     }
 }
@@ -146,75 +180,71 @@ SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, const sp_loader &lo
 
 /* The addresses of a thread's part of a chunk are computed once, since a chunk's chains of a few
  * hundred cycles must not wait for them. */
-struct sp_right_panels {
-    const float *from;     /* this thread's first element in the first chunk */
-    int64_t depth, stride; /* from one k to the next */
-    int64_t step;          /* from one of this thread's elements to the next */
+template <class Int> struct sp_right_panels {
+    const float *from; /* this thread's first element in the first chunk */
+    Int stride;        /* from one k to the next */
+    Int step;          /* from one of this thread's elements to the next */
     int row, row_step;     /* its first k in a chunk; from one to the next */
     int lane;              /* its first column */
     bool is_inside;        /* the matrix has this thread's columns */
     bool is_wide;          /* four columns at once */
 
-    template <int R, void copy(float *, const float *)>
-    __device__ __forceinline__ void load_rows(int64_t first, float *to) const
+    template <void copy(float *, const float *)>
+    __device__ __forceinline__ void load_rows(const sp_steps<Int> &steps, float *to) const
     {
-        const int64_t left_over = depth - first;
-        const int rows = left_over < sp_chunk<R>::depth ? (int)left_over : sp_chunk<R>::depth;
-        const float *at = from + first * stride;
+        const float *at = from + steps.first * stride;
         float *place = to + row * SP_CUDA_LANES + lane;
 #pragma unroll 4
-        for (int i = row; i < rows; i += row_step) {
+        for (int i = row; i < steps.count; i += row_step) {
             copy(place, at);
             place += row_step * SP_CUDA_LANES;
             at += step;
         }
     }
 
-    /* Loads the chunk from `first` on to [depth][lane]. */
-    template <int R> __device__ __forceinline__ void load(int64_t first, float *to) const
+    /* Loads a chunk to [depth][lane]. */
+    __device__ __forceinline__ void load(const sp_steps<Int> &steps, float *to) const
     {
         if (!is_inside) return;
-        if (is_wide) load_rows<R, sp_copy_4>(first, to);
-        else load_rows<R, sp_copy_1>(first, to);
+        if (is_wide) load_rows<sp_copy_4>(steps, to);
+        else load_rows<sp_copy_1>(steps, to);
     }
 };
 
 static_assert(SP_CUDA_LANES == 1 << 5, "lanes are counted in bits");
+#define SP_GEMM_PANEL_BITS 4
+static_assert(SP_GEMM_PANEL == 1 << SP_GEMM_PANEL_BITS, "columns of a panel, too");
 
 /* The operand from `column` on; `columns` columns of the matrix are readable. */
-SP_CUDA_FUNCTION sp_right_panels sp_make_right_panels(const float *at, int64_t stride,
-                                                      int64_t panel_stride, int64_t depth,
-                                                      int64_t column, int64_t columns,
-                                                      const sp_loader &loader)
+template <class Int>
+SP_CUDA_FUNCTION sp_right_panels<Int> sp_make_right_panels(const float *at, Int stride,
+                                                           Int panel_stride, Int column,
+                                                           Int columns, bool is_wide,
+                                                           const sp_loader &loader)
 {
-    sp_right_panels right;
-    right.is_wide =
-        sp_is_wide(at, stride) && sp_is_wide(at, panel_stride) && sp_is_wide(at, columns);
-    const int shift = right.is_wide ? 3 : 5; /* 8 or 32 threads for one k */
-    const int index = loader.index < 0 ? 0 : loader.index;
-    right.lane = (index & ((1 << shift) - 1)) << (5 - shift);
-    right.row = index >> shift;
+    sp_right_panels<Int> right;
+    right.is_wide = is_wide;
+    const int shift = is_wide ? 3 : 5; /* 8 or 32 threads for one k */
+    right.lane = (loader.index & ((1 << shift) - 1)) << (5 - shift);
+    right.row = loader.index >> shift;
     right.row_step = loader.count >> shift;
-    const int64_t n = column + right.lane;
+    const Int n = column + right.lane;
     right.is_inside = n < columns;
-    right.depth = depth;
     right.stride = stride;
     right.step = right.row_step * stride;
-    right.from = at + n / SP_GEMM_PANEL * panel_stride + n % SP_GEMM_PANEL + right.row * stride;
+    right.from = at + (n >> SP_GEMM_PANEL_BITS) * panel_stride + n % SP_GEMM_PANEL +
+                 right.row * stride;
     return right;
 }
 
-/* ---- the chains ---- */
-
-/* One step of R chains. */
-template <int R>
-SP_CUDA_FUNCTION void sp_one_step(const float *left, const float *right, float (&acc)[R])
+/* Can the operand be loaded by four columns? */
+SP_CUDA_FUNCTION bool sp_are_panels_wide(const float *at, int64_t stride, int64_t panel_stride,
+                                         int64_t columns)
 {
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-        acc[r] = __fmaf_rn(left[r * SP_CUDA_WARPS * sp_chunk<R>::depth], *right, acc[r]);
-    }
+    return sp_is_wide(at, stride) && sp_is_wide(at, panel_stride) && sp_is_wide(at, columns);
 }
+
+/* ---- the chains ---- */
 
 /* Four steps of R chains. */
 template <int R>
@@ -225,7 +255,7 @@ SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float
     for (int i = 0; i < 4; i++) b[i] = right[i * SP_CUDA_LANES];
 #pragma unroll
     for (int r = 0; r < R; r++) {
-        const float4 a = *(const float4 *)(left + r * SP_CUDA_WARPS * sp_chunk<R>::depth);
+        const float4 a = *(const float4 *)(left + r * SP_CUDA_CHUNK);
         acc[r] = __fmaf_rn(a.x, b[0], acc[r]);
         acc[r] = __fmaf_rn(a.y, b[1], acc[r]);
         acc[r] = __fmaf_rn(a.z, b[2], acc[r]);
@@ -233,104 +263,147 @@ SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float
     }
 }
 
-/* A chain that is done, and the sum of those before it. */
-template <int R> SP_CUDA_FUNCTION void sp_add_chains(float (&acc)[R], float (&sum)[R])
-{
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-        sum[r] = __fadd_rn(sum[r], acc[r]);
-        acc[r] = 0;
-    }
-}
-
-/* Steps [k, end) of a chunk, which are not all of them. */
+/* The steps of a chunk. */
 template <int R>
-SP_CUDA_FUNCTION void sp_run_steps(const float *left, const float *right, int k, int end,
+SP_CUDA_FUNCTION void sp_run_chunk(const float *left, const float *right, int steps,
                                    float (&acc)[R])
 {
-    constexpr int depth = sp_chunk<R>::depth;
+    constexpr int unrolled = R <= 4 ? 64 : 32;
+    static_assert(SP_CUDA_CHUNK % unrolled == 0, "a whole chunk has no rest");
+    int k = 0;
 #pragma unroll 1
-    for (; k < end && k % 4 != 0; k++) sp_one_step<R>(left + k, right + k * SP_CUDA_LANES, acc);
-#pragma unroll 1
-    for (; k + 4 <= end; k += 4) sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
-#pragma unroll 1
-    for (; k < end; k++) sp_one_step<R>(left + k, right + k * SP_CUDA_LANES, acc);
-    static_assert(depth % 4 == 0, "four steps are in one chunk");
-}
-
-/* The steps of one chunk. `left_over`: steps that the segment still has, and will have. */
-template <int R>
-SP_CUDA_FUNCTION void sp_run_chunk(const float *stage, int64_t steps, int64_t segment,
-                                   int64_t &left_over, float (&acc)[R], float (&sum)[R])
-{
-    constexpr int depth = sp_chunk<R>::depth;
-    const float *right = stage + sp_lane();
-    const float *left = stage + sp_chunk<R>::right_floats + sp_warp() * depth;
-    if (steps >= depth && left_over >= depth) {
+    for (; k + unrolled <= steps; k += unrolled) {
 #pragma unroll
-        for (int k = 0; k < depth; k += 4) {
-            sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
+        for (int i = 0; i < unrolled; i += 4) {
+            sp_four_steps<R>(left + k + i, right + (k + i) * SP_CUDA_LANES, acc);
         }
-        left_over -= depth;
-    } else {
-        const int all = steps < depth ? (int)steps : depth;
-        int k = 0;
+    }
 #pragma unroll 1
-        while (all - k >= left_over) {
-            sp_run_steps<R>(left, right, k, k + (int)left_over, acc);
-            sp_add_chains<R>(acc, sum);
-            k += (int)left_over;
-            left_over = segment;
+    for (; k + 4 <= steps; k += 4) sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
+#pragma unroll 1
+    for (; k < steps; k++) {
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            acc[r] = __fmaf_rn(left[r * SP_CUDA_CHUNK + k], right[k * SP_CUDA_LANES], acc[r]);
         }
-        sp_run_steps<R>(left, right, k, all, acc);
-        left_over -= all - k;
-    }
-    if (left_over == 0) {
-        sp_add_chains<R>(acc, sum);
-        left_over = segment;
     }
 }
 
-template <int R, class Right>
-SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, Right &right, const sp_loader &loader,
-                                    int64_t chunk, float *pool)
+/* Adds the chains of all groups to the sums of the first, in the order of the segments. A group that
+ * has no segment adds +0, which changes no sum: none is -0. */
+template <int R>
+SP_CUDA_FUNCTION void sp_add_chains(const sp_place &place, float *chains, float (&acc)[R],
+                                    float (&sum)[R])
 {
-    constexpr int depth = sp_chunk<R>::depth;
-    float *stage = pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats;
-    if (chunk * depth < left.depth && loader.index >= 0) {
-        right.template load<R>(chunk * depth, stage);
-        sp_load_left<R>(left, loader, chunk * depth, stage + sp_chunk<R>::right_floats);
+    const int groups = (int)place.tile.groups, rows = place.rows();
+    float *mine = chains + place.row() * SP_CUDA_LANES + sp_lane();
+    if (groups > 1) {
+        if (place.group > 0 && place.has_rows()) {
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                mine[((place.group - 1) * rows + r) * SP_CUDA_LANES] = acc[r];
+            }
+        }
+        /* The next chains are written after the next chunk's barrier, so after they are read. */
+        __syncthreads();
     }
-    sp_group_copies();
+#pragma unroll
+    for (int r = 0; r < R; r++) sum[r] = __fadd_rn(sum[r], acc[r]);
+    if (place.group == 0 && place.has_rows()) {
+#pragma unroll 1
+        for (int g = 1; g < groups; g++) {
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                sum[r] = __fadd_rn(sum[r], mine[((g - 1) * rows + r) * SP_CUDA_LANES]);
+            }
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < R; r++) acc[r] = 0;
 }
 
-/* The sums of this thread's R outputs. All threads of the block must call it; the shared memory
- * may be reused afterwards. */
-template <int R, class Right>
-SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_left_rows &left, Right &right,
-                                  const sp_loader &loader, float (&sum)[R])
+/* Where a group is: in chunks of a segment, then of its next segment. */
+template <class Int> struct sp_cursor {
+    Int segment; /* the first step of the segment */
+    int at;      /* of the chunk, in it */
+
+    __device__ __forceinline__ sp_steps<Int> steps(const sp_left_rows<Int> &left) const
+    {
+        const Int first = segment + at;
+        Int count = left.segment - at;
+        if (count > SP_CUDA_CHUNK) count = SP_CUDA_CHUNK;
+        if (count > left.depth - first) count = left.depth - first;
+        return {first, count < 0 ? 0 : (int)count};
+    }
+
+    __device__ __forceinline__ bool is_last(int length) const
+    {
+        return at + SP_CUDA_CHUNK >= length;
+    }
+
+    __device__ __forceinline__ void advance(int length, Int to_next)
+    {
+        at += SP_CUDA_CHUNK;
+        if (at < length) return;
+        at = 0;
+        segment += to_next;
+    }
+};
+
+template <class Int, class Right>
+SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows<Int> &left, const Right &right,
+                                    const sp_loader &loader, const sp_steps<Int> &steps,
+                                    float *stage)
 {
-    constexpr int depth = sp_chunk<R>::depth, ahead = SP_PRODUCT_STAGES - 1;
+    right.load(steps, stage);
+    sp_load_left(left, loader, steps, stage + SP_CUDA_CHUNK * SP_CUDA_LANES);
+}
+
+template <class Int>
+SP_CUDA_FUNCTION sp_cursor<Int> sp_make_cursor(const sp_place &place, const sp_left_rows<Int> &left)
+{
+    return {place.group * left.segment, 0};
+}
+
+SP_CUDA_FUNCTION float *sp_first_stage(float *pool, const sp_place &place)
+{
+    return pool + place.group * SP_PRODUCT_STAGES * place.stage_floats();
+}
+
+/* The sums of this thread's R outputs, in the first group, whose first chunk is being loaded. All
+ * threads of the block must call it; the shared memory may be reused afterwards. */
+template <int R, class Int, class Right>
+SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
+                                  const Right &right, const sp_loader &loader, float (&sum)[R])
+{
+    const int groups = (int)place.tile.groups, floats = place.stage_floats();
+    float *stages = sp_first_stage(pool, place);
+    float *chains = pool + groups * SP_PRODUCT_STAGES * floats;
+    /* Segments, and the chunks of each, are the same for all groups, which share barriers. */
+    const int length = (int)(left.segment < left.depth ? left.segment : left.depth);
+    const Int to_next = groups * left.segment;
+    sp_cursor<Int> loaded = sp_make_cursor(place, left), next = loaded;
     float acc[R];
-    int64_t left_over = left.segment;
 #pragma unroll
     for (int r = 0; r < R; r++) acc[r] = sum[r] = 0;
-    /* Before chunk 0 the pipeline is only filled. */
+    int stage = 0;
 #pragma unroll 1
-    for (int64_t chunk = -ahead; chunk * depth < left.depth; chunk++) {
-        if (chunk >= 0) {
-            sp_wait_copies();
-            /* The chunk is complete for all threads, and no thread uses the previous one, whose
-             * memory the next load overwrites. */
-            __syncthreads();
+    while (loaded.segment - place.group * left.segment < left.depth) {
+        sp_wait_copies();
+        /* The chunk is complete for all threads, and none uses the one before it any more. */
+        __syncthreads();
+        next.advance(length, to_next);
+        sp_load_chunk(left, right, loader, next.steps(left), stages + (stage ^ 1) * floats);
+        const float *at = stages + stage * floats;
+        if (place.row() < left.rows && place.has_rows()) {
+            sp_run_chunk<R>(at + SP_CUDA_CHUNK * SP_CUDA_LANES + place.row() * SP_CUDA_CHUNK,
+                            at + sp_lane(), loaded.steps(left).count, acc);
         }
-        sp_load_chunk<R>(left, right, loader, chunk + ahead, pool);
-        if (chunk >= 0 && sp_warp() < left.rows) {
-            sp_run_chunk<R>(pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats,
-                            left.depth - chunk * depth, left.segment, left_over, acc, sum);
-        }
+        if (loaded.is_last(length)) sp_add_chains<R>(place, chains, acc, sum);
+        loaded = next;
+        stage ^= 1;
     }
-    sp_add_chains<R>(acc, sum);
+    sp_wait_copies();
     __syncthreads();
 }
 
@@ -349,35 +422,40 @@ template <int R> SP_CUDA_FUNCTION void sp_activate_rows(uint8_t activation, floa
 
 /* For each output of this thread that the tile has: output = finish(sum, addend(row, lane)), then
  * the activation, then store(row, lane, output). Addends are loaded while the chains run. */
-template <int R, class Right, class Output>
-SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &right,
-                                  const sp_loader &loader, int64_t lanes, const Output &output)
+template <int R, class Int, class Right, class Output>
+SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
+                                  const Right &right, const sp_loader &loader, int64_t lanes,
+                                  const Output &output)
 {
+    const int lane = sp_lane();
+    const bool has_outputs = place.group == 0 && place.has_rows() && lane < lanes;
+    const int rows = has_outputs ? left.rows - place.row() : 0;
     float out[R], addend[R];
+    sp_load_chunk(left, right, loader, sp_make_cursor(place, left).steps(left),
+                  sp_first_stage(pool, place));
 #pragma unroll
-    for (int r = 0; r < R; r++) {
-        const int row = sp_warp() + r * SP_CUDA_WARPS;
-        addend[r] = row < left.rows && sp_lane() < lanes ? output.addend(row, sp_lane()) : 0;
-    }
-    sp_run_sums<R>(pool, left, right, loader, out);
+    for (int r = 0; r < R; r++) addend[r] = r < rows ? output.addend(place.row() + r, lane) : 0;
+    sp_run_sums<R>(pool, place, left, right, loader, out);
+    if (rows <= 0) return;
 #pragma unroll
     for (int r = 0; r < R; r++) out[r] = output.finish(out[r], addend[r]);
     if (output.activation() != SP_ACTIVATION_NONE) sp_activate_rows<R>(output.activation(), out);
 #pragma unroll
     for (int r = 0; r < R; r++) {
-        const int row = sp_warp() + r * SP_CUDA_WARPS;
-        if (row < left.rows && sp_lane() < lanes) output.store(row, sp_lane(), out[r]);
+        if (r < rows) output.store(place.row() + r, lane, out[r]);
     }
 }
 
-/* Runs the tile with the R that its rows need. Rows are relative to the tile's first. */
-template <class Right, class Output>
-SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, Right &right,
-                                  const sp_loader &loader, int64_t lanes, const Output &output)
+/* Runs a tile. Rows are relative to the tile's first. */
+template <class Int, class Right, class Output>
+SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
+                                  const Right &right, const sp_loader &loader, int64_t lanes,
+                                  const Output &output)
 {
-    constexpr int warps = SP_CUDA_WARPS;
-    if (left.rows <= 1 * warps) sp_run_rows<1>(pool, left, right, loader, lanes, output);
-    else if (left.rows <= 2 * warps) sp_run_rows<2>(pool, left, right, loader, lanes, output);
-    else if (left.rows <= 4 * warps) sp_run_rows<4>(pool, left, right, loader, lanes, output);
-    else sp_run_rows<8>(pool, left, right, loader, lanes, output);
+    switch (place.tile.rows) {
+    case 1: return sp_run_rows<1>(pool, place, left, right, loader, lanes, output);
+    case 2: return sp_run_rows<2>(pool, place, left, right, loader, lanes, output);
+    case 4: return sp_run_rows<4>(pool, place, left, right, loader, lanes, output);
+    default: return sp_run_rows<8>(pool, place, left, right, loader, lanes, output);
+    }
 }

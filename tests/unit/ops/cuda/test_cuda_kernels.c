@@ -18,7 +18,7 @@ TEST(every_kernel_of_cuda_has_an_entry_in_the_program_and_others_have_a_name)
         if (kernels[i].gpu == NULL) continue;
         CHECK(kernels[i].gpu->program == &sp__cuda_program);
         CHECK_EQ_U64(kernels[i].gpu->index, i);
-        CHECK(kernels[i].gpu->shape != NULL);
+        CHECK((kernels[i].gpu->shape != NULL) != (kernels[i].gpu->tiled != NULL));
         REQUIRE(strncmp(kernels[i].gpu->entry, "sp_", 3) == 0);
         CHECK_EQ_STR(kernels[i].gpu->entry + 3, kernels[i].name);
     }
@@ -35,18 +35,22 @@ TEST(the_program_is_one_text_without_includes)
 
 /* ---- launches ---- */
 
+static uint32_t shared_bytes = 48 * 1024;
+
 static sp_launch_shape shape_of(sp_kernel_id kernel, const void *constants)
 {
     sp_launch_shape shape;
     memset(&shape, 0xff, sizeof(shape));
-    sp__cuda_kernels()[kernel].gpu->shape(constants, &shape);
+    const sp_gpu_kernel *gpu = sp__cuda_kernels()[kernel].gpu;
+    if (gpu->tiled != NULL) gpu->tiled(constants, shared_bytes, &shape);
+    else gpu->shape(constants, &shape);
     const uint64_t threads = (uint64_t)shape.block[0] * shape.block[1] * shape.block[2];
     CHECK(threads > 0 && threads <= 1024);
     CHECK(shape.block[2] <= 64);
     CHECK(shape.grid[0] <= 0x7fffffff);
     CHECK(shape.grid[1] <= 65535);
     CHECK(shape.grid[2] <= 65535);
-    CHECK(shape.shared_bytes <= 48 * 1024);
+    CHECK(shape.shared_bytes <= (gpu->tiled != NULL ? shared_bytes : 0));
     return shape;
 }
 
@@ -116,7 +120,7 @@ TEST(products_are_launched_for_any_size)
         const sp_gemm_pack_constants pack = {.depth = m, .columns = n};
         CHECK_LAUNCHES(gemm_pack_f32, &pack, m * n);
         const sp_conv_constants conv = {
-            .groups = 2, .filters = m, .planes = 2 * m, .out_h = n, .out_w = n};
+            .groups = 2, .filters = m, .planes = 2 * m, .out_h = n, .out_w = n, .segment = 1};
         CHECK_LAUNCHES(conv_f32, &conv, m * n);
         CHECK_LAUNCHES(conv_depthwise_f32, &conv, m * n);
         const sp_pool_constants pool = {.planes = m, .out_h = 1, .out_w = n};
@@ -124,16 +128,28 @@ TEST(products_are_launched_for_any_size)
     }
 }
 
-/* The tiling of a row's products must not depend on the number of rows. */
-TEST(the_tiles_of_a_product_do_not_depend_on_its_rows)
+TEST(a_product_fits_blocks_with_less_memory)
 {
-    for (int64_t columns = 1; columns < 100000; columns = columns * 3 + 1) {
-        sp_gemm_constants one = {.rows = 1, .columns = columns, .depth = 9};
-        const uint64_t blocks = blocks_of(SP_KERNEL_ID_gemm_f32, &one);
-        sp_gemm_constants many = one;
-        many.rows = 64 * 100;
-        CHECK_EQ_U64(blocks_of(SP_KERNEL_ID_gemm_f32, &many) % blocks, 0);
+    static const uint32_t limits[] = {48 * 1024, 64 * 1024, 99 * 1024, 163 * 1024, 227 * 1024};
+    uint32_t seen = 0;
+    for (size_t i = 0; i < SP_COUNT_OF(limits); i++) {
+        shared_bytes = limits[i];
+        for (int64_t m = 1; m < 10000; m = m * 2 + 1) {
+            for (int64_t n = 1; n < 100000; n = n * 3 + 1) {
+                for (int64_t depth = 1; depth < 5000; depth *= 3) {
+                    const sp_gemm_constants gemm = {.rows = m, .columns = n, .depth = depth};
+                    const sp_launch_shape shape = shape_of(SP_KERNEL_ID_gemm_f32, &gemm);
+                    const bool is_square = shape.tile[0] == 0;
+                    const uint64_t rows = (uint64_t)shape.tile[2] * (is_square ? 1 : shape.tile[1]);
+                    CHECK_EQ_INT(shape.variant != NULL, is_square);
+                    CHECK_EQ_U64(shape.grid[0], ((uint64_t)m + rows - 1) / rows);
+                    seen |= UINT32_C(1) << (is_square ? shape.tile[2] / 16 : shape.tile[0]);
+                }
+            }
+        }
     }
+    shared_bytes = 48 * 1024;
+    CHECK_EQ_U64(seen, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8); /* 1, 2, 4 groups and both squares */
 }
 
 /* ---- NVRTC ---- */
@@ -193,6 +209,9 @@ TEST(nvrtc_compiles_every_entry)
         const char *entry = sp__cuda_kernels()[i].gpu->entry;
         CHECK(memmem(binary, bytes, entry, strlen(entry) + 1) != NULL);
     }
+#define CHECK_ENTRY(name) CHECK(memmem(binary, bytes, "sp_" #name, sizeof "sp_" #name) != NULL);
+    SP_CUDA_VARIANT_LIST(CHECK_ENTRY)
+#undef CHECK_ENTRY
     free(binary);
 }
 

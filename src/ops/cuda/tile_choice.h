@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which tiles the blocks of a product have. It may depend on the number of rows, since every tile
+ * computes the same expression (docs/decisions/0050-tiles-by-shape.md). */
+#ifndef SP_OPS_CUDA_TILE_CHOICE_H
+#define SP_OPS_CUDA_TILE_CHOICE_H
+
+#include <stddef.h>
+
+#include "ops/cuda/arch/tiles.h"
+
+/* Shared memory of a block: two chunks of each group, and the chains of all groups but one. */
+static inline int64_t sp_cuda_product_bytes(int64_t groups, int64_t rows)
+{
+    const int64_t chunk = (int64_t)SP_CUDA_CHUNK * (SP_CUDA_LANES + rows);
+    return (groups * 2 * chunk + (groups - 1) * rows * SP_CUDA_LANES) * 4;
+}
+
+/* The warps of a tile of `rows` rows: more rows for a warp read less shared memory, which is what
+ * limits larger tiles; fewer wait less for one another. */
+static inline sp_cuda_tile sp_cuda_make_tile(int64_t groups, int64_t rows)
+{
+    int64_t each = rows <= 2 ? 1 : rows <= 4 ? 2 : rows <= 16 ? 4 : 8;
+    while (rows / each > SP_CUDA_WARPS / groups || (groups == 4 && rows <= 4 && each < rows)) {
+        each *= 2;
+    }
+    const sp_cuda_tile tile = {(uint32_t)groups, (uint32_t)(rows / each), (uint32_t)each};
+    return tile;
+}
+
+/* The tile of a product with `across` tiles of columns in all matrices of a batch, in blocks that
+ * have `shared_bytes` of memory. Few rows are spread over many processors. */
+static inline sp_cuda_tile sp_cuda_product_tile(int64_t rows, int64_t across, int64_t depth,
+                                                int64_t segment, int64_t shared_bytes)
+{
+    const int64_t segments = sp_cuda_tiles(depth, segment);
+    int64_t groups = segments > 2 ? 4 : segments > 1 ? 2 : 1;
+    if (rows > 16 && across * sp_cuda_tiles(rows, 32) >= SP_CUDA_ENOUGH_BLOCKS) groups = 1;
+    const int has_many = across * sp_cuda_tiles(rows, 64) >= SP_CUDA_ENOUGH_BLOCKS;
+    const int64_t most = groups == 4 ? 16 : groups == 1 && has_many ? 64 : 32;
+    int64_t each = 1;
+    while (each < rows && each < most &&
+           across * sp_cuda_tiles(rows, each) > SP_CUDA_ENOUGH_BLOCKS / 2) {
+        each *= 2;
+    }
+    while (sp_cuda_product_bytes(groups, each) > shared_bytes) {
+        if (groups > 1) groups /= 2;
+        else each /= 2;
+    }
+    return sp_cuda_make_tile(groups, each);
+}
+
+/* The tile of a matrix product: the largest square of which there are enough, else some rows. */
+static inline sp_cuda_tile sp_cuda_gemm_tile(const sp_gemm_constants *k, int64_t shared_bytes)
+{
+    const int64_t matrices = sp_cuda_gemm_matrices(k);
+    for (int64_t side = 128; side >= 64; side /= 2) {
+        const int64_t count =
+            sp_cuda_tiles(k->rows, side) * sp_cuda_tiles(k->columns, side) * matrices;
+        const int is_mostly_full = k->rows > side / 2 && k->columns > side / 2;
+        const int is_enough = count >= SP_CUDA_ENOUGH_BLOCKS * 3 / 4;
+        if (is_mostly_full && is_enough && SP_CUDA_SQUARE_BYTES(side) <= shared_bytes) {
+            const sp_cuda_tile tile = {0, 0, (uint32_t)side};
+            return tile;
+        }
+    }
+    return sp_cuda_product_tile(k->rows, sp_cuda_tiles(k->columns, SP_CUDA_LANES) * matrices,
+                                k->depth, SP_GEMM_SEGMENT, shared_bytes);
+}
+
+/* Is it one matrix of rows by packed panels, with elements whose offsets have 31 bits? */
+static inline int sp_cuda_gemm_is_plain(const sp_gemm_constants *k)
+{
+    const int64_t most = (int64_t)1 << 30;
+    return k->batch_rank == 0 && k->a_depth == 1 && k->a_row == k->depth &&
+           k->b_depth == SP_GEMM_PANEL && k->b_panel == SP_GEMM_PANEL * k->depth && k->is_padded &&
+           k->rows < most && k->columns < most && k->depth < most &&
+           (k->rows + 1) * k->depth < most && (k->columns + SP_GEMM_PANEL) * k->depth < most &&
+           sp_cuda_tiles(k->columns, SP_CUDA_LANES) < SP_CUDA_MAX_OUTER_BLOCKS;
+}
+
+/* Do 31 bits hold each offset, and each coordinate in the padding? A chunk's loads go up to 32
+ * planes beyond the input, where nothing is read. */
+static inline int sp_cuda_conv_is_small(const sp_conv_constants *k)
+{
+    const int64_t most = (int64_t)1 << 28;
+    const int64_t sizes[] = {k->planes,     k->channels,   k->in_h,     k->in_w,     k->out_h,
+                             k->out_w,      k->kernel_h,   k->kernel_w, k->stride_h, k->stride_w,
+                             k->dilation_h, k->dilation_w, k->pad_top,  k->pad_left};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (sizes[i] >= most) return 0;
+    }
+    const int64_t in = k->in_h * k->in_w, out = k->out_h * k->out_w;
+    const int64_t kernel = k->kernel_h * k->kernel_w;
+    const int64_t images = k->filters > 0 ? k->planes / k->filters : 0;
+    return in < most / 32 && out < most / 32 && kernel < most &&
+           k->kernel_h * k->dilation_h < most && k->kernel_w * k->dilation_w < most &&
+           k->out_h * k->stride_h < most && k->out_w * k->stride_w < most &&
+           k->planes < most / (out + 1) && images * k->channels < most / (in + 1) &&
+           k->groups * k->filters < most / (k->channels * kernel + 1);
+}
+
+/* The tile of a convolution, whose rows are filters and whose columns are pixels. */
+static inline sp_cuda_tile sp_cuda_conv_tile(const sp_conv_constants *k, int64_t shared_bytes)
+{
+    const int64_t planes = k->filters > 0 ? k->planes / k->filters : 0;
+    return sp_cuda_product_tile(k->filters,
+                                sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES) * planes,
+                                k->channels * k->kernel_h * k->kernel_w, k->segment, shared_bytes);
+}
+
+#endif
