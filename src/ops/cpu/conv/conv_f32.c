@@ -9,7 +9,7 @@
  * segments the sums wait in y. */
 #include "base/macros.h"
 #include "ops/cpu/gemm/activate.h"
-#include "ops/cpu/conv/conv_gather.h"
+#include "ops/cpu/conv/conv_matrix.h"
 #include "ops/cpu/gemm/gemm_block.h"
 
 /* Filters that are computed together, with two vectors of outputs each. */
@@ -19,118 +19,6 @@ enum { FILTERS = 8 };
 enum { FILTERS = 6 };
 #endif
 enum { MATRIX = 288 * SP_CONV_PIXELS };
-
-/* Outputs of a block that are in one row of their plane. */
-typedef struct row_piece {
-    int64_t y, x, z; /* of the input of the first one's first tap */
-    int64_t count;
-} row_piece;
-
-/* One block of outputs of one group of one image. */
-typedef struct conv_block {
-    const sp_conv_constants *k;
-    const sp_conv_3d_constants *depth;     /* of a volume; contains k */
-    const float *x, *w, *bias;             /* of the group; bias may be NULL */
-    float *y;                              /* of the group, at the block's first output */
-    int64_t pixel;                         /* the first output */
-    int64_t width, most;                   /* outputs in the block, and in the matrix */
-    int64_t all_taps, in_plane, out_plane; /* sizes of them */
-    row_piece pieces[SP_CONV_PIXELS];
-    int64_t piece_count;
-} conv_block;
-
-/* ---- the matrix of inputs ---- */
-
-static void find_pieces(conv_block *block)
-{
-    const sp_conv_constants *k = block->k;
-    const sp_conv_3d_constants *d = block->depth;
-    int64_t row = block->pixel / k->out_w, column = block->pixel % k->out_w;
-    block->piece_count = 0;
-    for (int64_t done = 0; done < block->width; row++, column = 0) {
-        const int64_t left = block->width - done;
-        row_piece *piece = &block->pieces[block->piece_count++];
-        piece->count = k->out_w - column < left ? k->out_w - column : left;
-        piece->x = column * k->stride_w - k->pad_left;
-        piece->y = (d != NULL ? row % k->out_h : row) * k->stride_h - k->pad_top;
-        piece->z = d != NULL ? row / k->out_h * d->stride_d - d->pad_front : 0;
-        done += piece->count;
-    }
-}
-
-/* A tap as (channel, plane, row, column). */
-typedef struct tap_place {
-    int64_t channel, z, y, x;
-} tap_place;
-
-static tap_place find_tap(const conv_block *block, int64_t tap)
-{
-    const sp_conv_constants *k = block->k;
-    const int64_t rows = tap / k->kernel_w, planes = rows / k->kernel_h;
-    const int64_t kernel_d = block->depth != NULL ? block->depth->kernel_d : 1;
-    return (tap_place){planes / kernel_d, planes % kernel_d, rows % k->kernel_h, tap % k->kernel_w};
-}
-
-static void next_tap(const conv_block *block, tap_place *tap)
-{
-    const int64_t kernel_d = block->depth != NULL ? block->depth->kernel_d : 1;
-    if (++tap->x < block->k->kernel_w) return;
-    tap->x = 0;
-    if (++tap->y < block->k->kernel_h) return;
-    tap->y = 0;
-    if (++tap->z < kernel_d) return;
-    tap->z = 0;
-    tap->channel++;
-}
-
-/* One tap of all outputs of the block. */
-static SP_ALWAYS_INLINE void gather_tap(const conv_block *block, const bool is_3d,
-                                        const tap_place *tap, float *out)
-{
-    const sp_conv_constants *k = block->k;
-    const float *plane = block->x + tap->channel * block->in_plane;
-    for (int64_t i = 0; i < block->piece_count; i++) {
-        const row_piece *piece = &block->pieces[i];
-        const int64_t z = is_3d ? piece->z + tap->z * block->depth->dilation_d : 0;
-        const int64_t y = piece->y + tap->y * k->dilation_h;
-        const int64_t x = piece->x + tap->x * k->dilation_w;
-        const bool is_inside =
-            y >= 0 && y < k->in_h && (!is_3d || (z >= 0 && z < block->depth->in_d));
-        sp_gather_row(is_inside ? plane + (z * k->in_h + y) * k->in_w : NULL, k->in_w, x,
-                      k->stride_w, piece->count, out);
-        out += piece->count;
-    }
-    for (int64_t i = block->width; i < block->most; i++) *out++ = 0;
-}
-
-/* The outputs of a block have neighbouring inputs, all of them inside. */
-static bool is_plain(const conv_block *block)
-{
-    const sp_conv_constants *k = block->k;
-    return block->all_taps == k->channels && k->stride_w == 1 && block->piece_count == 1 &&
-           block->width == block->most && block->pieces[0].x >= 0 &&
-           block->pieces[0].x + block->width <= k->in_w && block->pieces[0].y >= 0 &&
-           block->pieces[0].y < k->in_h && block->depth == NULL;
-}
-
-static SP_ALWAYS_INLINE void gather_segment(const conv_block *block, const bool is_3d,
-                                            int64_t first_tap, int64_t depth, float *taps)
-{
-    if (is_plain(block)) {
-        const float *x = block->x + first_tap * block->in_plane +
-                         block->pieces[0].y * block->k->in_w + block->pieces[0].x;
-        for (int64_t i = 0; i < depth; i++, x += block->in_plane, taps += block->most) {
-            for (int64_t v = 0; v < block->most; v += SP_VECTOR) {
-                sp_vector_store(taps + v, sp_vector_load(x + v));
-            }
-        }
-        return;
-    }
-    tap_place tap = find_tap(block, first_tap);
-    for (int64_t i = 0; i < depth; i++, next_tap(block, &tap)) {
-        gather_tap(block, is_3d, &tap, taps + i * block->most);
-    }
-}
 
 /* ---- a segment of all filters ---- */
 
@@ -235,6 +123,7 @@ static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
     const int64_t in_plane = (is_3d ? d->in_d : 1) * k->in_h * k->in_w;
     const float *bias = k->has_bias ? tile->bindings[2] : NULL;
     float *y = (float *)tile->bindings[k->has_bias ? 3 : 2] + index * k->filters * plane;
+    input_places places;
     conv_block block = {.k = k,
                         .depth = d,
                         .x = (const float *)tile->bindings[0] + index * k->channels * in_plane,
@@ -243,15 +132,16 @@ static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
                         .most = pixels_of(k->segment < all_taps ? k->segment : all_taps),
                         .all_taps = all_taps,
                         .in_plane = in_plane,
-                        .out_plane = plane};
+                        .out_plane = plane,
+                        .in = &places};
     const int64_t first = tile->index[0] * k->tile_pixels;
     const int64_t last = first + k->tile_pixels < plane ? first + k->tile_pixels : plane;
-    float taps[MATRIX];
+    float taps[MATRIX + SP_VECTOR]; /* a vector of a row may end in the next one */
     for (int64_t pixel = first; pixel < last; pixel += block.most) {
         block.pixel = pixel;
         block.width = last - pixel < block.most ? last - pixel : block.most;
         block.y = y + pixel;
-        find_pieces(&block);
+        find_places(&block);
         /* Runs once for 0 taps, too: the outputs are then the bias. */
         for (int64_t tap = 0; tap == 0 || tap < all_taps; tap += k->segment) {
             const int64_t depth = all_taps - tap < k->segment ? all_taps - tap : k->segment;

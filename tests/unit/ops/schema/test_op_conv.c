@@ -192,6 +192,32 @@ TEST(conv_of_many_taps_and_many_tiles)
     check_conv(&wide, &random); /* too far apart for the depthwise kernel */
 }
 
+/* Blocks of outputs whose inputs are one piece of memory, rows of it, or every second element. */
+TEST(conv_reads_rows_of_all_widths)
+{
+    static const int64_t kernels[][2] = {{1, 1}, {3, 3}, {5, 1}, {1, 34}, {2, 3}};
+    data_random random = {15};
+    for (int64_t width = 1; width < 70; width++) {
+        for (size_t n = 0; n < SP_COUNT_OF(kernels) * 3; n++) {
+            const int64_t *kernel = kernels[n / 3], step = 1 + (int64_t)n % 3;
+            const int64_t dilation = width % 4 == 0 ? 2 : 1;
+            const int64_t pad_y = dilation * (kernel[0] - 1) / 2, pad_x = dilation * kernel[1] / 2;
+            const window_case c = {.images = 1,
+                                   .channels = 2,
+                                   .filters = 3,
+                                   .groups = 1,
+                                   .spatial = 2,
+                                   .in = {width % 7 + 5, width},
+                                   .kernel = {kernel[0], kernel[1]},
+                                   .stride = {1 + width % 2, step},
+                                   .dilation = {dilation, dilation},
+                                   .pads = {pad_y, pad_x, pad_y, width % 3 + pad_x},
+                                   .has_bias = true};
+            check_conv(&c, &random);
+        }
+    }
+}
+
 /* A case of stride 1 with one row of padding, or of 3 groups of one channel if `channels` is 1. */
 static window_case segments_case(int64_t channels, int64_t height, int64_t width)
 {
