@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maximum and average over windows of up to three dimensions. A row of outputs is computed in
- * blocks, tap by tap, so that neighbouring outputs vectorise. */
-#include "ops/cpu/reduce/lanes.h"
-#include "ops/cpu/conv/tap_range.h"
+/* Maximum and average over windows of up to three dimensions: small ones over planes by
+ * pool_blocks.h; otherwise a row of outputs is computed in blocks, tap by tap, so that neighbouring
+ * outputs vectorise. */
+#include "ops/cpu/conv/pool_blocks.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
 
@@ -13,12 +13,6 @@ typedef struct row_block {
     int64_t oz, oy, column; /* first output */
     int64_t width;          /* outputs, at most COLUMNS */
 } row_block;
-
-/* First coordinate of the window of output `index` along `axis`; may be in the padding. */
-static int64_t window_start(const sp_window_constants *k, int axis, int64_t index)
-{
-    return index * k->stride[axis] - k->pad[axis];
-}
 
 static sp_tap_range clip_window(const sp_window_constants *k, int axis, int64_t index)
 {
@@ -113,16 +107,6 @@ static void max_row_block(const row_block *s, float *y)
     for (int64_t c = 0; c < s->width; c++) y[c] = sp_canonical(best[c]);
 }
 
-/* Number of taps along one axis that an average counts. */
-static int64_t count_taps(const sp_window_constants *k, int axis, int64_t index)
-{
-    const int64_t before = k->counts_padding ? k->pad[axis] : 0;
-    const int64_t size = k->in[axis] + before + (k->counts_padding ? k->end[axis] : 0);
-    const sp_tap_range range = sp_clip_taps(window_start(k, axis, index) + before,
-                                            k->dilation[axis], k->kernel[axis], size);
-    return range.last - range.first;
-}
-
 /* Sums over windows of more than SP_REDUCTION_BLOCK taps. */
 static SP_NOINLINE void sum_long_windows(const row_block *s, float *sums)
 {
@@ -180,6 +164,10 @@ sp_status SP_KERNEL(average_pool_f32)(const sp_tile *tile)
     const int64_t rows = k->planes * k->out[0] * k->out[1];
     const int64_t first = tile->index[0] * k->tile_rows;
     const int64_t last = rows - first < k->tile_rows ? rows : first + k->tile_rows;
+    if (fits_blocks(k)) {
+        average_blocks(k, tile->bindings[0], tile->bindings[1], first, last);
+        return SP_OK;
+    }
     for (int64_t row = first; row < last; row++) {
         run_row(k, tile->bindings[0], row, tile->bindings[1], average_row_block);
     }
@@ -202,6 +190,11 @@ sp_status SP_KERNEL(max_pool_f32)(const sp_tile *tile)
     };
     const int64_t first = tile->index[0] * k->tile_planes;
     const int64_t last = first + k->tile_planes < k->planes ? first + k->tile_planes : k->planes;
+    if (fits_blocks(&window)) {
+        max_blocks(&window, tile->bindings[0], tile->bindings[1], first * k->out_h,
+                   last * k->out_h);
+        return SP_OK;
+    }
     for (int64_t row = first * k->out_h; row < last * k->out_h; row++) {
         run_row(&window, tile->bindings[0], row, tile->bindings[1], max_row_block);
     }
