@@ -224,15 +224,19 @@ static bool is_plain(const conv_block *block)
            block->in->pieces[0].y < k->in_h && block->depth == NULL;
 }
 
-/* Whole channels, by their sources. */
+/* Whole channels, by their sources. Channels are too far apart for the processor to fetch one
+ * before it is read. */
 static SP_ALWAYS_INLINE void gather_channels(const conv_block *block, const int64_t vectors,
                                              const float *plane, int64_t channels, float *taps)
 {
     const sp_vector zeros = {0};
+    const int64_t ahead = 4 * block->in_plane;
     for (int64_t i = 0; i < channels; i++, plane += block->in_plane) {
         for (int64_t t = 0; t < block->in->source_count; t++) {
             const tap_source *source = &block->in->sources[t];
             const float *from = plane + source->offset;
+            __builtin_prefetch(from + ahead);
+            __builtin_prefetch(from + ahead + SP_CONV_PIXELS / 2);
 #pragma GCC unroll 4
             for (int64_t v = 0; v < vectors; v++, from += SP_VECTOR, taps += SP_VECTOR) {
                 const sp_vector_part part = source->pixels >> (v * SP_VECTOR) & SP_VECTOR_ALL;
