@@ -285,7 +285,8 @@ SP_API sp_status sp_model_get_batching(sp_model model, const sp_host_tensor *inp
  * at the same time, the others wait in order of arrival. After the first run with the same input
  * shapes, a run with at most 64 inputs and 64 outputs in the caller's memory allocates nothing,
  * except on a thread that has not called the library before: its record and its stream are created
- * then (or earlier, by sp_stream_current and sp_stream_synchronize).
+ * then (or earlier, by sp_stream_current and sp_stream_synchronize). On the cpu the calling thread
+ * computes: 128 KiB of stack are enough for that.
  *
  * Where shapes, branches or loops follow from values that the run computes, it goes through several
  * plans, one after the other, and keeps the values between them in memory of the device's

@@ -21,10 +21,12 @@ typedef struct batch_caller {
 /* Runs that may be merged seldom wait for a slot where many run at the same time. */
 #define CROWD 4u
 
+/* Runs of a model with a limit wait for each other beside free slots. */
 static bool is_crowded(const sp_run_slots *slots, bool has_thread)
 {
     const uint32_t most = has_thread ? slots->count : slots->width;
-    return sp__run_slots_used(slots) >= (most < CROWD ? most : CROWD);
+    return sp__run_slots_used(slots) >= (most < CROWD ? most : CROWD) ||
+           sp__run_slots_waiting(slots) > 0;
 }
 
 /* A plan for which runs often wait for each other gets larger ones. */

@@ -206,6 +206,9 @@ SP_NODISCARD bool sp__run_request_claim(sp_run_request *request);
 /* Removes a request whose entry the caller has claimed. */
 void sp__run_slots_dequeue(sp_run_slots *slots, sp_run_request *request);
 
+/* Requests in the queues; a hint. */
+uint32_t sp__run_slots_waiting(const sp_run_slots *slots);
+
 /* Slots that runs have now; a hint. */
 static inline uint32_t sp__run_slots_used(const sp_run_slots *slots)
 {
@@ -229,9 +232,5 @@ void sp__run_requests_finish(sp_run_request *const *requests, uint32_t count,
  * it runs before the return if a host function or callback waits for it. For the owner of a slot.
  */
 void sp__run_slots_give_back(sp_run_slots *slots, sp_run_request *request, sp_resume_list *ready);
-
-/* ---- for tests ---- */
-
-uint32_t sp__run_slots_waiting(const sp_run_slots *slots);
 
 #endif
