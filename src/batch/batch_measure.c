@@ -17,10 +17,13 @@
 
 /* Batches that are longer keep others waiting: none is made. */
 #define MAX_BATCH_NS 20000000u
-/* Batches of a small and of a large bucket; with all in use a run is alone or in a smaller one. */
+/* Batches of a bucket; with all in use a run is alone or in a smaller one. Where all slots lead,
+ * they want the same size: a bucket of few rows has a batch for each slot, if those need little
+ * memory, and BATCHES_OF_FEW else. */
 #define FEW_ROWS 8u
 #define BATCHES_OF_FEW 4u
 #define BATCHES_OF_MANY 2u
+#define LITTLE_BYTES (UINT64_C(16) << 20)
 /* What a batch must save, in parts of a lone run's time. */
 #define SAVINGS 16u
 /* What a row costs besides its computation, in wake-ups: the wake-up itself, the switch to its
@@ -41,6 +44,7 @@ typedef struct measure {
     uint64_t lone_ns;     /* of its run, beside the last batch that was measured */
     uint64_t wake_ns;     /* the least so far; 0: callers cost nothing */
     bool wakes_cost;
+    uint32_t slot_count;  /* batches that may be in flight */
     uint32_t queue_count; /* submit queues that there should be */
     uint32_t queue_limit; /* up to this number: see queue_open */
 } measure;
@@ -106,6 +110,14 @@ static sp_status times_measure(measure *m, const sp_batch *batch, uint64_t *run_
 
 /* ---- a bucket ---- */
 
+static uint32_t batches_of(const measure *m, uint32_t rows, const sp_graph_plan *plan)
+{
+    if (rows > FEW_ROWS) return BATCHES_OF_MANY;
+    const uint64_t most = LITTLE_BYTES / (plan->arena_bytes + 1);
+    const uint32_t count = m->slot_count < most ? m->slot_count : (uint32_t)most;
+    return count > BATCHES_OF_FEW ? count : BATCHES_OF_FEW;
+}
+
 /* Adds a bucket with one batch, and measures it. On an error it is removed; else the caller
  * publishes or removes it. */
 static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t rows,
@@ -115,7 +127,7 @@ static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t
     sp_executable *executable;
     sp_batch *batch;
     SP_TRY(sp__plan_cache_compile(&m->model->plans, request, true, &executable));
-    const uint32_t batches = rows <= FEW_ROWS ? BATCHES_OF_FEW : BATCHES_OF_MANY;
+    const uint32_t batches = batches_of(m, rows, executable->plan);
     sp_batch_bucket *bucket = sp__batch_bucket_add(plans, rows, batches - 1, executable);
     const uint64_t most = m->model->limits.bytes * rows; /* 0: no limit */
     sp_status status = sp__plan_check_bytes(executable->plan, most);
@@ -347,7 +359,8 @@ static sp_status plans_fill(measure *m)
     const bool is_host = device->dev->vtable->staging_create == NULL;
     m->wakes_cost = is_host;
     m->queue_count = sp__submit_queues_count(device);
-    m->queue_limit = m->queue_count + (is_host ? device->dev->limits.run_slots : OWN_SLOTS);
+    m->slot_count = is_host ? device->dev->limits.run_slots : OWN_SLOTS;
+    m->queue_limit = m->queue_count + m->slot_count;
     return buckets_make(m);
 }
 

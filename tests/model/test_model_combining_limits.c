@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of a model with max_concurrent_runs, which wait for each other beside free slots. Needs
+/* How much there is of what batches need: runs of a model with max_concurrent_runs, which wait for
+ * each other beside free slots, and batches for as many slots as there are. Needs
  * STREAMPOOL_BATCHING=always. */
 #include "batch/batch_builder.h"
 #include "combining_fixture.h"
@@ -37,6 +38,21 @@ TEST(a_model_that_runs_once_at_a_time_gets_larger_plans)
     const merged_runs before = merged_of(model);
     run_behind_a_limit(model);
     CHECK(merged_since(model, before).runs > RUNS / 2);
+    CHECK_OK(sp_model_release(model));
+}
+
+/* Of 2, 3, 4, 6 and 8 rows one for each slot and at least 4; of 12, 16, 24, 32, 48 and 64 rows 2.
+ */
+TEST(a_bucket_of_few_rows_has_a_batch_for_each_slot)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    const sp_model model = small_model(NULL);
+    const sp_host_tensor x = input_x(1);
+    CHECK_EQ_U64(combining_prepare(model, &x, 1), 11);
+    held_slots held = slots_hold(model);
+    const uint32_t slots = held.count;
+    slots_give(&held);
+    CHECK_EQ_U64(combining_batches(model), 5 * (slots > 4 ? slots : 4) + 6 * 2);
     CHECK_OK(sp_model_release(model));
 }
 
