@@ -82,6 +82,7 @@ static void print_ops(sp_device device)
     sp_device_ops ops;
     if (sp_device_get_ops(device, &ops) != SP_OK) return;
     printf("  kernels for %u of %u ops", ops.own_count, ops.op_count);
+    if (ops.instruction_set != NULL) printf(", %s", ops.instruction_set);
     if (ops.own_count < ops.op_count) printf("; the others run on cpu");
     printf("\n");
 }

@@ -165,9 +165,12 @@ SP_API sp_status sp_model_get_cpu_op(sp_model model, uint32_t index, sp_model_cp
 typedef struct sp_device_ops {
     uint32_t op_count;
     uint32_t own_count;
+    /* Of the processor, that its kernels use: "portable", "avx2" or "avx512"; the best one that the
+     * processor has, or STREAMPOOL_ISA. NULL: they run elsewhere. Results do not depend on it. */
+    const char *instruction_set;
 } sp_device_ops;
 
-/* The device's coverage of the op types that models may use. */
+/* The device's coverage of the op types that models may use, and its kernels. */
 SP_API sp_status sp_device_get_ops(sp_device device, sp_device_ops *out);
 
 /* The `index`-th input. SP_NOT_FOUND past the end. */

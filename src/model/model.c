@@ -12,6 +12,7 @@
 #include "base/option.h"
 #include "exec/model_object.h"
 #include "exec/run_ports.h"
+#include "ops/cpu/arch/kernels.h"
 #include "ops/device_kernels.h"
 #include "ops/op_kernels.h"
 #include "ops/op_list.h"
@@ -184,8 +185,10 @@ sp_status sp_device_get_ops(sp_device handle, sp_device_ops *out)
     *out = (sp_device_ops){0};
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
-    const sp_op_coverage coverage = sp__op_coverage(sp__device_kernels(device->dev));
-    *out = (sp_device_ops){coverage.op_count, coverage.covered_count};
+    const sp_kernel *kernels = sp__device_kernels(device->dev);
+    const sp_op_coverage coverage = sp__op_coverage(kernels);
+    *out = (sp_device_ops){.op_count = coverage.op_count, .own_count = coverage.covered_count};
+    if (kernels == NULL) out->instruction_set = sp__cpu_isa_name(sp__cpu_isa_selected());
     return SP_OK;
 }
 

@@ -105,6 +105,7 @@ expect 2 'usage' "$program" run
 expect 2 'usage' "$program" run model --threads 0
 expect 2 'usage' "$program" verify
 expect 0 'device cpu' "$program" info
-expect 0 'kernels for ([0-9]+) of \1 ops' "$program" info
+expect 0 'kernels for ([0-9]+) of \1 ops, (portable|avx2|avx512)$' "$program" info
+expect 0 'ops, portable$' env STREAMPOOL_ISA=portable "$program" info
 [[ $failures -eq 0 ]] && echo "all calls of the program behave"
 exit $((failures > 0))
