@@ -42,7 +42,7 @@ static inline sp_cuda_tile sp_cuda_product_tile(int64_t rows, int64_t across, in
            across * sp_cuda_tiles(rows, each) > SP_CUDA_ENOUGH_BLOCKS / 2) {
         each *= 2;
     }
-    while (sp_cuda_product_bytes(groups, each) > shared_bytes) {
+    while (sp_cuda_product_bytes(groups, each) > shared_bytes && groups * each > 1) {
         if (groups > 1) groups /= 2;
         else each /= 2;
     }

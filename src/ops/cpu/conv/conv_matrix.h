@@ -66,6 +66,12 @@ static void find_pieces(const conv_block *block)
     }
 }
 
+/* The first `count` outputs of a block, one bit each. */
+static uint32_t first_pixels(int64_t count)
+{
+    return count > 0 ? (uint32_t)((UINT64_C(1) << count) - 1) : 0;
+}
+
 /* The outputs of a block, one bit each, whose input row is inside, of taps that are tap_y below the
  * first one. */
 static uint32_t pixels_of_row(const conv_block *block, int64_t tap_y)
@@ -76,7 +82,7 @@ static uint32_t pixels_of_row(const conv_block *block, int64_t tap_y)
         const row_piece *piece = &block->in->pieces[i];
         const int64_t y = piece->y + tap_y;
         if (y >= 0 && y < block->k->in_h) {
-            pixels |= (uint32_t)(((UINT64_C(1) << piece->count) - 1) << done);
+            pixels |= first_pixels(piece->count) << done;
         }
         done += piece->count;
     }
@@ -91,7 +97,7 @@ static uint32_t pixels_of_column(const conv_block *block, int64_t tap_x)
     for (int64_t i = 0; i < block->in->piece_count; i++) {
         const row_piece *piece = &block->in->pieces[i];
         const sp_tap_range range = sp_clip_taps(piece->x + tap_x, 1, piece->count, block->k->in_w);
-        pixels |= (uint32_t)(((UINT64_C(1) << range.last) - (UINT64_C(1) << range.first)) << done);
+        pixels |= (first_pixels(range.last) & ~first_pixels(range.first)) << done;
         done += piece->count;
     }
     return pixels;

@@ -86,17 +86,18 @@ static void find_taps(pool_block *b)
     taps->part_rows = b->of.part_rows;
     taps->part_row = b->of.part_row;
     taps->count = 0;
+    int32_t distance = 0;
     const int64_t part = taps->part_rows * taps->part_row;
     for (int64_t i = 0; i < w->kernel_h; i++) {
         const int64_t y = i * w->dilation_h;
         const int64_t row = y % w->stride_h * w->stride_w * part + y / w->stride_h * taps->part_row;
         for (int64_t j = 0; j < w->kernel_w; j++) {
             const int64_t x = j * w->dilation_w;
-            taps->distances[taps->count++] =
-                (int32_t)(row + x % w->stride_w * part + x / w->stride_w);
+            distance = (int32_t)(row + x % w->stride_w * part + x / w->stride_w);
+            taps->distances[taps->count++] = distance;
         }
     }
-    taps->distances[taps->count] = taps->distances[taps->count - 1];
+    taps->distances[taps->count] = distance;
 }
 
 /* ---- vectors of outputs ---- */
@@ -235,7 +236,7 @@ static SP_ALWAYS_INLINE void run_blocks(const sp_window_constants *k, const floa
     pool_block block;
     block.k = k;
     block.of.window = plane_window(k);
-    block.taps.part_rows = 0;
+    block.taps.part_rows = block.taps.part_row = block.taps.count = 0;
     block.counted = -1;
     while (first < last) {
         const int64_t plane = first / out_h, begin = plane * out_h;
