@@ -4,6 +4,18 @@
 #define NAME(name) SP_OF(SP_GLUE(name, SP_REDUCTION))
 #define JOIN SP_WIDE_OF(SP_GLUE(sp_join, SP_REDUCTION))
 
+/* Joins all lanes to the first. Those without elements have what lane 0 began with. */
+static SP_ALWAYS_INLINE void NAME(join_halves)(SP_WIDE *wide, SP_WIDE shift)
+{
+#pragma GCC unroll 6
+    for (int64_t step = SP_LANE_COLUMNS / 2; step > 0; step /= 2) {
+        SP_INDEPENDENT for (int64_t c = 0; c < step; c++)
+        {
+            wide[c] = JOIN(wide[c], wide[c + step], shift);
+        }
+    }
+}
+
 static __attribute__((unused)) void NAME(row)(SP_WIDE *lanes, int64_t phase, const SP_ELEMENT *x,
                                               int64_t n, SP_WIDE shift)
 {
@@ -17,8 +29,10 @@ static __attribute__((unused)) void NAME(row)(SP_WIDE *lanes, int64_t phase, con
         }
     }
     for (int64_t c = 0; c < n - i; c++) wide[c] = JOIN(wide[c], SP_LOAD(x[i + c]), shift);
-    for (int64_t c = 1; c < SP_LANE_COLUMNS && c < n; c++) {
-        wide[0] = JOIN(wide[0], wide[c], shift);
+    if (n < SP_LANES) {
+        for (int64_t c = 1; c < n; c++) wide[0] = JOIN(wide[0], wide[c], shift);
+    } else {
+        NAME(join_halves)(wide, shift);
     }
     lanes[0] = wide[0];
 }
