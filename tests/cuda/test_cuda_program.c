@@ -191,6 +191,26 @@ TEST(an_entry_that_is_not_there_is_an_error_that_names_it)
     end(&f);
 }
 
+TEST(a_kernel_may_have_all_shared_memory_of_the_device_or_is_an_error)
+{
+    fixture f;
+    begin(&f);
+    CHECK_EQ_U64(f.programs.shared_bytes, 232448);
+    CUfunction function = NULL;
+    sp_gpu_kernel kernel = kernel_of(&with_binary, 0);
+    kernel.has_shared_memory = true;
+    fake_cuda_fail_call("cuFuncSetAttribute", 1, 1, CUDA_ERROR_INVALID_VALUE);
+    CHECK_STATUS(sp__cuda_program_function(&f.programs, &kernel, &function), SP_FAILED);
+    CHECK_MESSAGE("cuFuncSetAttribute");
+    CHECK_MESSAGE("planted: first");
+    CHECK_OK(sp__cuda_program_function(&f.programs, &kernel, &function)); /* tries again */
+    CHECK(function != NULL);
+    const uint64_t before = sp__cuda_call_count(SP_CUDA_CALL_cuFuncSetAttribute);
+    CHECK_OK(ask(&f, &with_binary, 1, &function)); /* one without */
+    CHECK_EQ_U64(sp__cuda_call_count(SP_CUDA_CALL_cuFuncSetAttribute), before);
+    end(&f);
+}
+
 TEST(a_source_that_does_not_compile_is_an_error_with_the_compiler_s_log)
 {
     static const sp_gpu_program wrong = {.name = "wrong", .source = "no fake"};

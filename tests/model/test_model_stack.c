@@ -5,15 +5,17 @@
 
 #include "run_fixture.h"
 
-/* Of sp_model_run. Sanitizers and unoptimised code need more. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-enum { STACK_BYTES = 1024 * 1024 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { STACK_BYTES = 1024 * 1024 };
+#if defined(__has_feature) /* clang */
+#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
 #else
-enum { STACK_BYTES = 128 * 1024 };
+#define IS_SANITIZED 0
 #endif
+
+/* Of sp_model_run. Sanitizers and unoptimised code need more. */
+#if IS_SANITIZED || !defined(__OPTIMIZE__)
+enum { STACK_BYTES = 1024 * 1024 };
 #else
 enum { STACK_BYTES = 128 * 1024 };
 #endif

@@ -135,7 +135,7 @@ SP_CUDA_FUNCTION sp_left_rows<int64_t> sp_make_left_rows(const float *at, int64_
     return {at, row_stride, depth_stride, (int)rows, depth, segment, is_wide};
 }
 
-/* Loads a chunk to [row][depth], four elements at once: a thread has the same steps of some rows. */
+/* The same, four elements at once: a thread has the same steps of some rows. */
 template <class Int>
 SP_CUDA_FUNCTION void sp_load_left_wide(const sp_left_rows<Int> &left, const sp_loader &loader,
                                         const sp_steps<Int> &steps, float *to)
@@ -154,7 +154,7 @@ SP_CUDA_FUNCTION void sp_load_left_wide(const sp_left_rows<Int> &left, const sp_
     }
 }
 
-/* The same, one by one. Neighbouring threads load neighbouring elements. */
+/* Loads a chunk to [row][depth]. Neighbouring threads load neighbouring elements. */
 template <class Int>
 SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows<Int> &left, const sp_loader &loader,
                                    const sp_steps<Int> &steps, float *to)

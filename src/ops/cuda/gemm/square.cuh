@@ -23,7 +23,8 @@ template <int Side> struct sp_square {
     static_assert(grid * grid == SP_CUDA_THREADS, "a thread has one square");
     static_assert(words * 4 * SP_CUDA_THREADS == depth * Side, "threads load equal parts");
     static_assert(SP_GEMM_SEGMENT % depth == 0, "a chunk is of one segment");
-    static_assert((2 * (left + right) + Side * Side) * 4 == SP_CUDA_SQUARE_BYTES(Side), "");
+    static_assert((2 * (left + right) + Side * Side) * 4 == SP_CUDA_SQUARE_BYTES(Side),
+                  "as the host counts them");
 };
 
 struct sp_square_operands {
