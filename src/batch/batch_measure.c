@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "batch/batch_measure.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -24,6 +25,8 @@
 #define BATCHES_OF_FEW 4u
 #define BATCHES_OF_MANY 2u
 #define LITTLE_BYTES (UINT64_C(16) << 20)
+/* How often a batch and a run are timed, fewer if they are long. */
+#define TURNS 16u
 /* What a batch must save, in parts of a lone run's time. */
 #define SAVINGS 16u
 /* What a row costs besides its computation, in wake-ups: the wake-up itself, the switch to its
@@ -74,32 +77,52 @@ static sp_status run_time(const sp_batch *batch, uint64_t *ns)
     return status;
 }
 
-/* The shortest of some runs. */
-static sp_status batch_time(const sp_batch *batch, uint64_t *shortest)
+static void inputs_clear(const sp_batch *batch)
 {
     const sp_graph_plan *plan = batch->bucket->executable->plan;
     for (uint32_t i = 0; i < plan->input_count; i++) {
-        const sp_plan_tensor *input = &plan->inputs[i];
-        memset(batch->ports[i], 0, input->bytes);
+        memset(batch->ports[i], 0, plan->inputs[i].bytes);
     }
-    uint64_t all = 0;
-    *shortest = UINT64_MAX;
-    for (uint32_t i = 0; i < 16 && all < MAX_BATCH_NS; i++) {
-        uint64_t ns;
-        SP_TRY(run_time(batch, &ns));
-        all += ns;
-        if (ns < *shortest) *shortest = ns;
-    }
+}
+
+static int time_compare(const void *a, const void *b)
+{
+    const uint64_t first = *(const uint64_t *)a;
+    const uint64_t second = *(const uint64_t *)b;
+    return (first > second) - (first < second);
+}
+
+static uint64_t times_median(uint64_t *times, uint32_t count)
+{
+    qsort(times, count, sizeof times[0], time_compare);
+    return times[count / 2];
+}
+
+/* A batch and a run in turns: a machine's speed changes from one moment to the next, by other
+ * programs, and with it which of the two looks faster. Medians; the first turn, which touches
+ * memory for the first time, counts only if it takes so long that there is no other. */
+static sp_status turns_measure(const sp_batch *batch, const sp_batch *lone, uint64_t *run_ns,
+                               uint64_t *lone_ns)
+{
+    uint64_t runs[TURNS], lones[TURNS], all = 0;
+    uint32_t count = 0;
+    inputs_clear(batch);
+    inputs_clear(lone);
+    do {
+        SP_TRY(run_time(batch, &runs[count]));
+        SP_TRY(run_time(lone, &lones[count]));
+        all += runs[count] + lones[count];
+    } while (++count < TURNS && all < MAX_BATCH_NS);
+    const uint32_t first = count > 1 ? 1 : 0;
+    *run_ns = times_median(runs + first, count - first);
+    *lone_ns = times_median(lones + first, count - first);
     return SP_OK;
 }
 
-/* A machine's speed changes from one moment to the next, by other programs: all that is compared
- * with a batch is measured beside it. */
 static sp_status times_measure(measure *m, const sp_batch *batch, uint64_t *run_ns)
 {
-    SP_TRY(batch_time(batch, run_ns));
     sp_batch *lone = sp__batch_acquire(m->lone, 1);
-    const sp_status status = batch_time(lone, &m->lone_ns);
+    const sp_status status = turns_measure(batch, lone, run_ns, &m->lone_ns);
     sp__batch_release(lone);
     if (!m->wakes_cost || status != SP_OK) return status;
     if (sp_load_relaxed(m->build->is_stopping) != 0) return SP_CANCELLED;
@@ -298,7 +321,7 @@ static bool size_log_ended(void *arg)
 static sp_status size_try(measure *m, uint32_t rows, bool *may_continue)
 {
     sp_batch_plans *plans = m->plans;
-    uint64_t run_ns;
+    uint64_t run_ns = 0;
     *may_continue = false;
     SP_TRY(bucket_try(m, rows, &run_ns));
     size_note note = {rows, run_ns, m->lone_ns, m->wake_ns};
