@@ -12,16 +12,16 @@
 /* Vectors of a panel of the right-hand matrix. */
 #define SP_PANEL_VECTORS (SP_GEMM_PANEL / SP_VECTOR)
 
-/* A block has as many accumulators as hide the latency of a multiply-add, and the registers hold
- * them. SP_BLOCK_PANELS(rows) is how many panels a block of so many rows has: 8, 4, 2 or 1 rows. */
+/* A block has at least as many accumulators as hide the latency of a multiply-add, and the
+ * registers hold them. SP_BLOCK_PANELS(rows) is how many panels a block of so many rows has. */
 #if SP_VECTOR == 16
-#define SP_BLOCK_MAX_VECTORS 16
+#define SP_BLOCK_MAX_VECTORS 24
 #define SP_BLOCK_ROWS 8
-#define SP_BLOCK_PANELS(rows) ((rows) == 8 ? 2 : (rows) == 1 ? 8 : 4)
+#define SP_BLOCK_PANELS(rows) ((rows) >= 7 ? 2 : (rows) == 1 ? 8 : 4)
 #else
 #define SP_BLOCK_MAX_VECTORS 8
 #define SP_BLOCK_ROWS 4
-#define SP_BLOCK_PANELS(rows) (4 / (rows))
+#define SP_BLOCK_PANELS(rows) ((rows) >= 3 ? 1 : 4 / (rows))
 #endif
 
 /* Continues the chains of one segment. `rows` and `vectors` are constants after inlining, so

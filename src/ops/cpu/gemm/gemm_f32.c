@@ -93,28 +93,59 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
     activate_rows(g, row, 1, panel, panel + 1);
 }
 
-/* As many blocks of `rows` rows as fit [row, last), of panels [panel, panel_end), which are full or
- * padded. Returns the first row that is left. */
-static SP_ALWAYS_INLINE int64_t run_rows(const int64_t rows, const gemm_operands *g, int64_t row,
-                                         int64_t last, int64_t panel, int64_t panel_end)
+/* One block of `rows` rows, of panels [panel, panel_end), which are full or padded. */
+static SP_ALWAYS_INLINE void run_rows(const int64_t rows, const gemm_operands *g, int64_t row,
+                                      int64_t panel, int64_t panel_end)
 {
     const int64_t panels = SP_BLOCK_PANELS(rows);
-    for (; row + rows <= last; row += rows) {
-        int64_t p = panel;
-        for (; p + panels <= panel_end; p += panels) run_block(rows, panels, g, row, p);
-        for (; p < panel_end; p++) run_block(rows, 1, g, row, p);
-        activate_rows(g, row, rows, panel, panel_end);
-    }
-    return row;
+    int64_t p = panel;
+    for (; p + panels <= panel_end; p += panels) run_block(rows, panels, g, row, p);
+    for (; p < panel_end; p++) run_block(rows, 1, g, row, p);
+    activate_rows(g, row, rows, panel, panel_end);
+}
+
+/* The next of the blocks of `left` rows. The last two are of about the same size, since each block
+ * reads all of the right-hand side. */
+static int64_t next_rows(int64_t left)
+{
+    if (left <= SP_BLOCK_ROWS) return left;
+    return left < 2 * SP_BLOCK_ROWS ? (left + 1) / 2 : SP_BLOCK_ROWS;
 }
 
 static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_t panel,
                        int64_t panel_end)
 {
-    if (SP_BLOCK_ROWS == 8) row = run_rows(8, g, row, last, panel, panel_end);
-    row = run_rows(4, g, row, last, panel, panel_end);
-    row = run_rows(2, g, row, last, panel, panel_end);
-    run_rows(1, g, row, last, panel, panel_end);
+    for (int64_t rows; row < last; row += rows) {
+        rows = next_rows(last - row);
+        switch (rows) {
+#if SP_BLOCK_ROWS == 8
+        case 8:
+            run_rows(8, g, row, panel, panel_end);
+            break;
+        case 7:
+            run_rows(7, g, row, panel, panel_end);
+            break;
+        case 6:
+            run_rows(6, g, row, panel, panel_end);
+            break;
+        case 5:
+            run_rows(5, g, row, panel, panel_end);
+            break;
+#endif
+        case 4:
+            run_rows(4, g, row, panel, panel_end);
+            break;
+        case 3:
+            run_rows(3, g, row, panel, panel_end);
+            break;
+        case 2:
+            run_rows(2, g, row, panel, panel_end);
+            break;
+        default:
+            run_rows(1, g, row, panel, panel_end);
+            break;
+        }
+    }
 }
 
 static void select_batch(const sp_gemm_constants *k, int64_t batch, gemm_operands *g)

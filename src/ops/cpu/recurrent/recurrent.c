@@ -112,15 +112,21 @@ static void multiply_gates(const layer *l, int64_t row, int64_t rows, bool is_of
 {
     const int64_t begin = (l->skip + first) / PANEL;
     const int64_t end = (l->skip + last + PANEL - 1) / PANEL;
-    const int64_t stride = l->k->scratch_row;
     const float *a = is_of_h ? row_h(l, row) : row_c(l, row);
     float *gates = row_gates(l, row) - l->skip;
-    if (rows == SP_CELL_ROWS) {
-        multiply_rows(l, SP_CELL_ROWS, a, gates, begin, end);
-        return;
-    }
-    for (int64_t r = 0; r < rows; r++, a += stride, gates += stride) {
+    switch (rows) {
+    case 1:
         multiply_rows(l, 1, a, gates, begin, end);
+        break;
+    case 2:
+        multiply_rows(l, 2, a, gates, begin, end);
+        break;
+    case 3:
+        multiply_rows(l, 3, a, gates, begin, end);
+        break;
+    default:
+        multiply_rows(l, SP_CELL_ROWS, a, gates, begin, end);
+        break;
     }
 }
 
