@@ -6,12 +6,21 @@
 #include "base/heap.h"
 #include "exec/plan_cache_build.h"
 
+/* The request, for the kernels that the cache's device has. */
+static sp_plan_request request_for(const sp_plan_cache *cache, const sp_plan_request *request)
+{
+    sp_plan_request own = *request;
+    own.is_blocked = cache->device->dev->vtable->kind->kernel_form == SP_KERNEL_FORM_HOST;
+    return own;
+}
+
 sp_status sp__plan_cache_compile(sp_plan_cache *cache, const sp_plan_request *request,
                                  bool may_wait, sp_executable **out)
 {
+    const sp_plan_request own = request_for(cache, request);
     const sp_graph_plan *plan;
     sp_executable *executable;
-    SP_TRY(sp__plan_compile(cache->graph, request, &plan));
+    SP_TRY(sp__plan_compile(cache->graph, &own, &plan));
     SP_TRY(sp__executable_create(plan, cache->device, cache->weights, cache->cpu_ops, &executable));
     const sp_status status = sp__executable_pack(executable, cache->packed, may_wait);
     if (status == SP_OK) *out = executable;
@@ -23,7 +32,8 @@ sp_status sp__plan_cache_compile(sp_plan_cache *cache, const sp_plan_request *re
 static sp_status plan_compile(const sp_plan_cache *cache, const sp_plan_request *request,
                               const sp_graph_plan **out)
 {
-    SP_TRY(sp__plan_compile(cache->graph, request, out));
+    const sp_plan_request own = request_for(cache, request);
+    SP_TRY(sp__plan_compile(cache->graph, &own, out));
     const sp_status status = sp__plan_check_bytes(*out, cache->max_run_bytes);
     if (status != SP_OK) sp__plan_destroy(*out);
     return status;

@@ -5,6 +5,7 @@
 #ifndef SP_OPS_KERNEL_LIST_H
 #define SP_OPS_KERNEL_LIST_H
 
+#include "ops/blocked_constants.h"
 #include "ops/elementwise_list.h"
 #include "ops/kernel_constants.h"
 #include "ops/copy_constants.h"
@@ -14,12 +15,14 @@
     SP_CUDA_KERNEL_LIST(X)                                                                         \
     SP_ELEMENTWISE_LIST(X)                                                                         \
     SP_MOVE_KERNEL_LIST(X)                                                                         \
-    SP_REDUCE_KERNEL_LIST(X)
+    SP_REDUCE_KERNEL_LIST(X)                                                                       \
+    SP_BLOCKED_KERNEL_LIST(X)
 
 #define SP_KERNEL_CONSTANTS_LIST(X)                                                                \
     SP_CONSTANTS_LIST(X)                                                                           \
     SP_ELEMENTWISE_CONSTANTS_LIST(X)                                                               \
     SP_MOVE_CONSTANTS_LIST(X)                                                                      \
-    SP_REDUCE_CONSTANTS_LIST(X)
+    SP_REDUCE_CONSTANTS_LIST(X)                                                                    \
+    SP_BLOCKED_CONSTANTS_LIST(X)
 
 #endif

@@ -100,6 +100,7 @@ typedef struct sp_batch_norm_constants {
     int64_t channels, plane; /* elements of one channel of one image */
     int64_t planes, tile_planes;
     float epsilon;
+    uint8_t activation; /* sp_activation */
 } sp_batch_norm_constants;
 
 typedef struct sp_blend_constants {

@@ -9,6 +9,7 @@
 #include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
+#include "plan/plan_blocks.h"
 #include "plan/plan_build.h"
 #include "plan/plan_fuse.h"
 
@@ -151,8 +152,9 @@ static sp_status plan_build(sp_plan_builder *builder)
 {
     SP_TRY(sp__plan_record(builder));
     SP_TRY(sp__plan_subgraph_end(builder));
-    SP_TRY(sp__plan_finish_packings(builder));
     if (!builder->request->is_unfused) SP_TRY(sp__plan_fuse(builder));
+    if (builder->request->is_blocked) SP_TRY(sp__plan_block(builder));
+    SP_TRY(sp__plan_finish_packings(builder));
     return sp__plan_place(builder);
 }
 

@@ -146,6 +146,8 @@ typedef struct sp_plan_request {
     const sp_plan_repeat *repeats; /* at most SP_PLAN_REPEATS */
     uint32_t reshape_count, repeat_count;
     bool is_unfused; /* no fused steps; the bits are the same. For comparisons */
+    bool is_blocked; /* images between convolutions are in blocks of channels; the same bits. For
+                        the CPU: no other device has the kernels */
 } sp_plan_request;
 
 /* Errors: SP_MISMATCH naming input or node, SP_UNSUPPORTED naming op, version and dtype,

@@ -99,7 +99,14 @@ sp_status sp__plan_record_node(sp_plan_builder *builder, uint32_t index);
 uint32_t sp__plan_input_value(const sp_plan_builder *builder, const sp_graph_node *node,
                               uint32_t input);
 
+/* Adds a value that the graph does not have: it is computed, and has these bytes. */
+sp_status sp__plan_add_value(sp_plan_builder *builder, uint64_t bytes, uint32_t *index);
+
 /* ---- plan_packing.c ---- */
+
+/* The packing of a constant value: an equal one, or a new one. */
+sp_status sp__plan_pack_value(sp_plan_builder *builder, uint32_t value, const sp_packing *what,
+                              uint32_t *index);
 
 /* Finds the inputs of the node that its op reads packed: marks them in the call's `inputs` and sets
  * their packings in builder->packed. */

@@ -59,8 +59,7 @@ static uint8_t *step_free_field(const sp_plan_step *step)
     return field != NULL && *field == SP_ACTIVATION_NONE ? field : NULL;
 }
 
-/* "Gemm" and "Relu" to "Gemm+Relu" */
-static sp_status append_name(sp_plan_builder *builder, const char **name, const char *more)
+sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more)
 {
     char both[96];
     const int len = snprintf(both, sizeof(both), "%s+%s", *name, more);
@@ -75,7 +74,7 @@ static sp_status append_name(sp_plan_builder *builder, const char **name, const 
 static sp_status step_absorb(sp_plan_builder *builder, sp_plan_step *first, sp_plan_step *last,
                              sp_activation activation)
 {
-    SP_TRY(append_name(builder, &first->op_name, last->op_name));
+    SP_TRY(sp__plan_append_name(builder, &first->op_name, last->op_name));
     *step_free_field(first) = (uint8_t)activation;
     const sp_plan_value *between = &builder->values[step_output(first)->index];
     sp_plan_value *output = &builder->values[step_output(last)->index];
@@ -105,7 +104,7 @@ static sp_status fuse_silu(sp_plan_builder *builder, sp_plan_step *mul, uint32_t
     /* All three have the same number of elements, so nothing is broadcast. */
     const bool is_whole = step_output(mul)->bytes == x->bytes;
     if (!is_of_x || !is_whole) return SP_OK;
-    SP_TRY(append_name(builder, &first->op_name, sigmoid->op_name));
+    SP_TRY(sp__plan_append_name(builder, &first->op_name, sigmoid->op_name));
     sigmoid->kernel = SP_NO_KERNEL;
     return step_absorb(builder, first, mul, SP_ACTIVATION_SILU);
 }

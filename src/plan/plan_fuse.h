@@ -12,4 +12,7 @@
  * them. Views in between are allowed. Changes no bit. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_fuse(sp_plan_builder *builder);
 
+/* "Gemm" and "Relu" to "Gemm+Relu", the name of a fused step. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more);
+
 #endif

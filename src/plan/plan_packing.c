@@ -42,9 +42,10 @@ static sp_status add_packing(sp_plan_builder *builder, sp_plan_value *value, sp_
     return SP_OK;
 }
 
-static sp_status packing_find_or_add(sp_plan_builder *builder, sp_plan_value *value,
-                                     const sp_packing *what, uint32_t *index)
+sp_status sp__plan_pack_value(sp_plan_builder *builder, uint32_t which, const sp_packing *what,
+                              uint32_t *index)
 {
+    sp_plan_value *value = &builder->values[which];
     for (uint32_t i = value->packing; i != SP_NO_PACKING; i = builder->packings[i].next) {
         if (!sp__packing_equal(&builder->packings[i].what, what)) continue;
         *index = i;
@@ -72,7 +73,7 @@ sp_status sp__plan_pack_inputs(sp_plan_builder *builder, const sp_graph_node *no
                                  .constant_bytes = dispatch->constant_bytes,
                                  .constants = dispatch->constants,
                                  .bytes = bytes};
-        SP_TRY(packing_find_or_add(builder, value, &what, &builder->packed[i - 1]));
+        SP_TRY(sp__plan_pack_value(builder, node->inputs[i], &what, &builder->packed[i - 1]));
         inputs[i].is_packed = true;
     }
     return SP_OK;

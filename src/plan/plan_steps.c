@@ -71,10 +71,9 @@ static sp_status add_value(sp_plan_builder *builder, sp_plan_value value, uint32
     return SP_OK;
 }
 
-static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
+sp_status sp__plan_add_value(sp_plan_builder *builder, uint64_t bytes, uint32_t *index)
 {
-    uint32_t unused;
-    return add_value(builder, (sp_plan_value){.bytes = bytes, .is_computed = true}, &unused);
+    return add_value(builder, (sp_plan_value){.bytes = bytes, .is_computed = true}, index);
 }
 
 /* ---- values that are available before the first step ---- */
@@ -280,7 +279,8 @@ static sp_status record_dispatches(sp_plan_builder *builder, const sp_graph_node
     const sp_lowering *lowering = &builder->lowering;
     const uint32_t first_scratch = builder->value_count;
     for (uint32_t i = 0; i < lowering->scratch_count; i++) {
-        SP_TRY(add_scratch(builder, lowering->scratch_bytes[i]));
+        uint32_t unused;
+        SP_TRY(sp__plan_add_value(builder, lowering->scratch_bytes[i], &unused));
     }
     for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
         const sp_dispatch *dispatch = &lowering->dispatches[i];

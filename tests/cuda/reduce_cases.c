@@ -126,6 +126,7 @@ static void make_batch_norm(data_random *random, kernel_case *c)
     c->version = 15;
     c->in_place = one_in(random, 2);
     c->output_count = is_training ? (uint32_t)pick(random, 1, 3) : 1;
+    if (!is_training) c->activation = pick_activation(random);
     add_int(c, "training_mode", is_training);
     add_float(c, "epsilon", 0.01f);
     add_random(c, random, SP_F32, &x);

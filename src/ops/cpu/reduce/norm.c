@@ -2,6 +2,7 @@
 /* Normalisations. Means and variances are sums in the order of lanes.h, divided by their number;
  * the variance is the mean of the squared distances from the rounded mean. Each step below is
  * rounded. */
+#include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/reduce/reduction.h"
 
 #define SP_TYPE f32
@@ -41,6 +42,7 @@ sp_status SP_KERNEL(batch_norm_f32)(const sp_tile *tile)
             {
                 to[i] = normalize(from[i], middle, factor, offset);
             }
+            sp_activate(k->activation, to, 1, 0, k->plane);
             plane++;
             continue;
         }
@@ -51,6 +53,7 @@ sp_status SP_KERNEL(batch_norm_f32)(const sp_tile *tile)
             const float factor = scale[c + i] / __builtin_sqrtf(variance[c + i] + epsilon);
             y[plane + i] = normalize(x[plane + i], mean[c + i], factor, bias[c + i]);
         }
+        sp_activate(k->activation, y + plane, 1, 0, n);
         plane += n;
     }
     return SP_OK;

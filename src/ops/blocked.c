@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/blocked.h"
+
+#include "ops/ops.h"
+#include "ops/schema/nn/window.h"
+
+/* Outputs of a tile, at least: each tile reads all weights of its filters. */
+#define TILE_PIXELS 64
+/* Blocks of filters of a tile, at least: each tile copies its input. */
+#define TILE_BLOCKS 4
+
+static bool set_grid(uint32_t grid[3], uint64_t x, uint64_t y, uint64_t z)
+{
+    if (x > UINT32_MAX || y > UINT32_MAX || z > UINT32_MAX) return false;
+    grid[0] = (uint32_t)x;
+    grid[1] = (uint32_t)y;
+    grid[2] = (uint32_t)z;
+    return true;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t quotient_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* At most a quarter of the lanes compute filters that there are not. */
+static bool fills_blocks(int64_t channels)
+{
+    return channels > 0 && sp__channel_blocks(channels) * SP_CHANNEL_BLOCK * 3 <= channels * 4;
+}
+
+/* Does the input of one output, of `planes` planes of `step` floats a column, fit the kernel's
+ * memory? (patch.h) */
+static bool patch_fits(const sp_conv_constants *k, int64_t planes, int64_t step)
+{
+    const int64_t rows = (k->kernel_h - 1) * k->dilation_h + 1;
+    const int64_t parts = k->kernel_w == 1 ? 1 : k->stride_w;
+    const int64_t columns = parts * (1 + (k->kernel_w - 1) * k->dilation_w / parts);
+    if (rows > SP_PATCH_ELEMENTS || columns > SP_PATCH_ELEMENTS) return false;
+    return rows * columns * planes * step <= SP_PATCH_ELEMENTS;
+}
+
+/* Of the kernel; 0 if there are too many for a segment. */
+static int64_t tap_count(const sp_conv_constants *k)
+{
+    const int64_t most = SP_CONV_MAX_SEGMENT;
+    if (k->kernel_h < 1 || k->kernel_h > most || k->kernel_w < 1 || k->kernel_w > most) return 0;
+    return k->kernel_h * k->kernel_w <= most ? k->kernel_h * k->kernel_w : 0;
+}
+
+/* Images of one column as images of one row, since kernels compute neighbours of a row together. */
+static void turn_columns(sp_conv_constants *k)
+{
+    if (k->in_w != 1 || k->out_w != 1 || k->kernel_w != 1 || k->pad_left != 0) return;
+    k->in_w = k->in_h;
+    k->out_w = k->out_h;
+    k->kernel_w = k->kernel_h;
+    k->stride_w = k->stride_h;
+    k->dilation_w = k->dilation_h;
+    k->pad_left = k->pad_top;
+    k->in_h = k->out_h = k->kernel_h = k->stride_h = k->dilation_h = 1;
+    k->pad_top = 0;
+}
+
+/* ---- convolutions ---- */
+
+/* The tiles of about SP_TILE_PRODUCTS multiply-adds: of outputs first, then of filters. */
+static bool tile_conv(sp_blocked_call *call, int64_t blocks)
+{
+    sp_blocked_constants *b = &call->constants;
+    const sp_conv_constants *k = &b->of;
+    const double products = (double)call->y.pixels * (double)k->filters * (double)k->channels *
+                            (double)(k->kernel_h * k->kernel_w);
+    const double wanted = products / SP_TILE_PRODUCTS + 1;
+    const int64_t tiles = wanted < 4096 ? (int64_t)wanted : 4096;
+    const int64_t pixels = quotient_up(call->y.pixels, TILE_PIXELS);
+    const int64_t splits = least(tiles, pixels);
+    const bool is_row = k->out_h == 1;
+    b->tile_rows = is_row ? 1 : quotient_up(k->out_h, least(splits, k->out_h));
+    b->tile_columns = is_row ? quotient_up(k->out_w, splits) : k->out_w;
+    const int64_t parts = least(quotient_up(tiles, splits), quotient_up(blocks, TILE_BLOCKS));
+    b->tile_blocks = quotient_up(blocks, parts);
+    const int64_t across = quotient_up(k->out_w, b->tile_columns);
+    return set_grid(call->grid, (uint64_t)(quotient_up(k->out_h, b->tile_rows) * across),
+                    (uint64_t)(k->groups * quotient_up(blocks, b->tile_blocks)),
+                    (uint64_t)call->x.images);
+}
+
+bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_blocked_call *out)
+{
+    *out = (sp_blocked_call){.constants = {.of = *conv}};
+    turn_columns(&out->constants.of);
+    const sp_conv_constants *k = &out->constants.of;
+    const int64_t taps = tap_count(k), block = SP_CHANNEL_BLOCK;
+    if (taps == 0 || k->channels == 0 || !fills_blocks(k->filters)) return false;
+    if (k->groups > 1 && (k->channels % block != 0 || k->filters % block != 0)) return false;
+    if (k->segment % taps != 0) return false;
+    out->constants.is_plain = !is_x_blocked && k->channels < block && k->groups == 1;
+    const int64_t channels = least(k->segment / taps, k->channels);
+    const int64_t images = k->planes / (k->groups * k->filters);
+    if (out->constants.is_plain ? !patch_fits(k, channels, 1)
+                                : !patch_fits(k, sp__channel_blocks(channels), block)) {
+        return false;
+    }
+    out->x = (sp_image_form){images, k->groups * k->channels, k->in_h * k->in_w};
+    out->y = (sp_image_form){images, k->groups * k->filters, k->out_h * k->out_w};
+    const int64_t depth = k->channels * taps, blocks = sp__channel_blocks(k->filters);
+    out->pack = (sp_gemm_pack_constants){.depth = depth,
+                                         .columns = k->groups * k->filters,
+                                         .depth_stride = 1,
+                                         .column_stride = depth};
+    out->packed_bytes = (uint64_t)(k->groups * blocks * block * depth) * sizeof(float);
+    return tile_conv(out, blocks);
+}
+
+/* Tiles of rows for a kernel whose multiply-add costs `cost` times that of a product. */
+static bool tile_rows(sp_blocked_call *call, int64_t cost)
+{
+    sp_blocked_constants *b = &call->constants;
+    const sp_conv_constants *k = &b->of;
+    const int64_t row = k->out_w * SP_CHANNEL_BLOCK;
+    b->tile_rows = least(sp__window_tile(cost, k->kernel_h * k->kernel_w, row), k->out_h);
+    b->tile_columns = k->out_w;
+    b->tile_blocks = 1;
+    return set_grid(call->grid, (uint64_t)quotient_up(k->out_h, b->tile_rows),
+                    (uint64_t)sp__channel_blocks(k->groups), (uint64_t)call->x.images);
+}
+
+bool sp__blocked_depthwise(const sp_conv_constants *conv, sp_blocked_call *out)
+{
+    *out = (sp_blocked_call){.constants = {.of = *conv}};
+    turn_columns(&out->constants.of);
+    const sp_conv_constants *k = &out->constants.of;
+    const int64_t taps = tap_count(k), block = SP_CHANNEL_BLOCK;
+    if (taps == 0 || taps > k->segment || !fills_blocks(k->groups)) return false;
+    if (k->channels != 1 || k->filters != 1 || !patch_fits(k, 1, block)) return false;
+    const int64_t images = k->planes / k->groups;
+    out->x = (sp_image_form){images, k->groups, k->in_h * k->in_w};
+    out->y = (sp_image_form){images, k->groups, k->out_h * k->out_w};
+    out->pack = (sp_gemm_pack_constants){
+        .depth = taps, .columns = k->groups, .depth_stride = 1, .column_stride = taps};
+    out->packed_bytes = (uint64_t)(sp__channel_blocks(k->groups) * block * taps) * sizeof(float);
+    return tile_rows(out, 2);
+}
+
+/* ---- others ---- */
+
+bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
+                          sp_blocked_call *out)
+{
+    *out = (sp_blocked_call){.constants = {.of = {.groups = x->channels,
+                                                  .channels = 1,
+                                                  .filters = 1,
+                                                  .in_h = pool->in_h,
+                                                  .in_w = pool->in_w,
+                                                  .out_h = pool->out_h,
+                                                  .out_w = pool->out_w,
+                                                  .kernel_h = pool->kernel_h,
+                                                  .kernel_w = pool->kernel_w,
+                                                  .stride_h = pool->stride_h,
+                                                  .stride_w = pool->stride_w,
+                                                  .dilation_h = pool->dilation_h,
+                                                  .dilation_w = pool->dilation_w,
+                                                  .pad_top = pool->pad_top,
+                                                  .pad_left = pool->pad_left,
+                                                  .planes = pool->planes}},
+                             .x = *x,
+                             .y = {x->images, x->channels, pool->out_h * pool->out_w}};
+    turn_columns(&out->constants.of);
+    const sp_conv_constants *k = &out->constants.of;
+    const bool is_of_form =
+        pool->planes == x->images * x->channels && x->pixels == k->in_h * k->in_w;
+    if (!is_of_form || tap_count(k) == 0) return false;
+    return patch_fits(k, 1, SP_CHANNEL_BLOCK) && tile_rows(out, 4);
+}
+
+bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *x,
+                      sp_norm_blocked_constants *constants, uint32_t grid[3])
+{
+    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
+    *constants = (sp_norm_blocked_constants){.channels = x->channels,
+                                             .pixels = x->pixels,
+                                             .tile_pixels = tile,
+                                             .epsilon = norm->epsilon,
+                                             .activation = norm->activation};
+    const bool is_of_form = norm->channels == x->channels && norm->plane == x->pixels &&
+                            norm->planes == x->images * x->channels;
+    return is_of_form && set_grid(grid, (uint64_t)quotient_up(x->pixels, tile),
+                                  (uint64_t)sp__channel_blocks(x->channels), (uint64_t)x->images);
+}
+
+bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants, uint32_t grid[3])
+{
+    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
+    *constants = (sp_channels_constants){
+        .channels = form->channels, .pixels = form->pixels, .tile_pixels = tile};
+    return set_grid(grid, (uint64_t)quotient_up(form->pixels, tile),
+                    (uint64_t)sp__channel_blocks(form->channels), (uint64_t)form->images);
+}

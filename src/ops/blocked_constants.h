@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels and constants, as in kernel_constants.h, of images in blocks of channels, which plans for
+ * the CPU use between convolutions (docs/decisions/0051-channel-blocks.md). An image
+ * [channels][pixels] is [ceil(channels / 16)][pixels][16] then; elements of the last block beyond
+ * the channels have no defined value and reach no other element. */
+#ifndef SP_OPS_BLOCKED_CONSTANTS_H
+#define SP_OPS_BLOCKED_CONSTANTS_H
+
+#include "ops/kernel_constants.h"
+
+/* Channels of a block: those of a panel of packed weights. */
+#define SP_CHANNEL_BLOCK SP_GEMM_PANEL
+
+/* The comments list the bindings in order; the last one is written. Tensors are blocked unless said
+ * otherwise. Weights are packed by gemm_pack_f32, filters as columns. */
+#define SP_BLOCKED_KERNEL_LIST(X)                                                                  \
+    X(conv_blocked_f32)      /* x, blocked unless is_plain, w, bias if has_bias, the four lists */ \
+                             /* of batch_norm_f32 if has_norm, y */                                \
+    X(depthwise_blocked_f32) /* the same */                                                        \
+    X(max_pool_blocked_f32)  /* x, y */                                                            \
+    X(norm_blocked_f32)      /* x, scale, bias, mean, variance, y: as batch_norm_f32 */            \
+    X(channels_block)        /* x, plain, y */                                                     \
+    X(channels_unblock)      /* x, y, plain */
+
+/* Input that a kernel has on its stack at a time, in elements. */
+#define SP_PATCH_ELEMENTS 9216
+
+/* Grid (tiles of outputs, tiles of blocks of filters of all groups, images). depthwise_blocked_f32:
+ * (tiles of outputs, blocks, images), a group is a channel; max_pool_blocked_f32 the same. */
+typedef struct sp_blocked_constants {
+    sp_conv_constants of; /* without tile_pixels, tile_planes, planes; for a pool the sizes only */
+    int64_t tile_rows, tile_columns; /* outputs of a tile */
+    int64_t tile_blocks;             /* of filters of one group */
+    bool is_plain;                   /* x of conv_blocked_f32 */
+    bool has_norm;                   /* batch_norm_f32 before the activation */
+    float epsilon;                   /* of that */
+} sp_blocked_constants;
+
+/* Grid (tiles of pixels, blocks, images). */
+typedef struct sp_channels_constants {
+    int64_t channels, pixels, tile_pixels;
+} sp_channels_constants;
+
+/* Grid (tiles of pixels, blocks, images). */
+typedef struct sp_norm_blocked_constants {
+    int64_t channels, pixels, tile_pixels;
+    float epsilon;
+    uint8_t activation; /* sp_activation */
+} sp_norm_blocked_constants;
+
+#define SP_BLOCKED_CONSTANTS_LIST(X)                                                               \
+    X(sp_blocked_constants, 192)                                                                   \
+    X(sp_channels_constants, 24)                                                                   \
+    X(sp_norm_blocked_constants, 32)
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A block of outputs of a convolution in blocks of channels: a few neighbouring outputs of a few
+ * panels of filters. The filters are in the lanes of vectors, an input is broadcast to all of them,
+ * so no lane is wasted on small planes and no input is moved. */
+#ifndef SP_OPS_CPU_BLOCKED_BLOCKED_BLOCK_H
+#define SP_OPS_CPU_BLOCKED_BLOCKED_BLOCK_H
+
+#include "ops/cpu/blocked/epilogue.h"
+#include "ops/cpu/blocked/patch.h"
+#include "ops/cpu/gemm/activate.h"
+
+/* The most accumulators, and outputs, of a block. Accumulators, the weights of one step and a
+ * broadcast input fit the registers. */
+#if SP_VECTOR == 16
+enum { SP_BLOCKED_SUMS = 28, SP_BLOCKED_OUTPUTS = 14 };
+#else
+enum { SP_BLOCKED_SUMS = 12, SP_BLOCKED_OUTPUTS = 6 };
+#endif
+
+/* Up to so many panels are computed together. */
+enum { SP_BLOCKED_PANELS = SP_EPILOGUE_BLOCKS };
+
+/* A segment of the taps. */
+typedef struct sp_blocked_segment {
+    const int64_t *offsets; /* of its inputs, by tap */
+    int64_t depth, panel;   /* taps; floats of a panel of weights */
+    int64_t plane;          /* floats of a block of y */
+    sp_epilogue *epilogue;  /* of the panels, in the last segment */
+    uint8_t activation;
+    bool is_first, is_last;
+} sp_blocked_segment;
+
+/* Adds the chains of a segment, [panels][outputs][SP_BLOCK], to the sums in y. Apart from the loop
+ * that computes them, whose registers its constants would take. */
+static SP_NOINLINE void sp_blocked_add(const sp_blocked_segment *s, const float *chains,
+                                       int64_t panels, int64_t outputs, float *y)
+{
+    for (int64_t f = 0; f < panels; f++) {
+        for (int64_t v = 0; v < SP_BLOCK; v += SP_VECTOR) {
+            const float *chain = chains + f * outputs * SP_BLOCK + v;
+            float *to = y + f * s->plane + v;
+            for (int64_t p = 0; p < outputs; p++, chain += SP_BLOCK, to += SP_BLOCK) {
+                sp_vector sum = {0};
+                if (!s->is_first) sum = sp_vector_load(to);
+                sum += sp_vector_load(chain);
+                if (s->is_last) sum = sp_epilogue_apply(s->epilogue, f * SP_BLOCK + v, sum);
+                sp_vector_store(to, sum);
+            }
+        }
+    }
+    if (s->is_last) sp_activate(s->activation, y, panels, s->plane, outputs * SP_BLOCK);
+}
+
+/* Runs a segment; all but the pointers are constants after inlining. Outputs are `step` floats
+ * apart in x. */
+static SP_ALWAYS_INLINE void sp_blocked_run(const int64_t panels, const int64_t outputs,
+                                            const int64_t step, const sp_blocked_segment *s,
+                                            const float *x, const float *w, float *y)
+{
+    float chains[SP_BLOCKED_SUMS * SP_VECTOR];
+    sp_vector acc[SP_BLOCKED_SUMS] = {0};
+    for (int64_t k = 0; k < s->depth; k++, w += SP_BLOCK) {
+        const float *in = x + s->offsets[k];
+        sp_vector weights[SP_BLOCKED_PANELS * SP_BLOCK_VECTORS];
+#pragma GCC unroll 16
+        for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {
+            weights[v] = sp_vector_load(w + v / SP_BLOCK_VECTORS * s->panel +
+                                        v % SP_BLOCK_VECTORS * SP_VECTOR);
+        }
+#pragma GCC unroll 16
+        for (int64_t p = 0; p < outputs; p++) {
+            const sp_vector input = sp_vector_splat(in[p * step]);
+#pragma GCC unroll 16
+            for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {
+                sp_vector *sum = &acc[p * panels * SP_BLOCK_VECTORS + v];
+                *sum = sp_vector_fma(input, weights[v], *sum);
+            }
+        }
+    }
+#pragma GCC unroll 32
+    for (int64_t i = 0; i < outputs * panels * SP_BLOCK_VECTORS; i++) {
+        const int64_t v = i % (panels * SP_BLOCK_VECTORS);
+        const int64_t at = v / SP_BLOCK_VECTORS * outputs + i / (panels * SP_BLOCK_VECTORS);
+        sp_vector_store(chains + at * SP_BLOCK + v % SP_BLOCK_VECTORS * SP_VECTOR, acc[i]);
+    }
+    sp_blocked_add(s, chains, panels, outputs, y);
+}
+
+#endif

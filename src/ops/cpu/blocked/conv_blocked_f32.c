@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution over images in blocks of channels. Same sum as conv_f32: over (channel, kernel row,
+ * kernel column) in order, in segments, padding taps included, then the bias, then the activation.
+ *
+ * The input of a block of outputs is copied with its padding, a segment of channels at a time; that
+ * of a pointwise convolution is read where it is. Between two segments the sums wait in y. */
+#include "ops/cpu/blocked/blocked_block.h"
+
+/* Outputs of a pointwise convolution that read a segment of channels one after the other. */
+enum { DIRECT_COLUMNS = 4 * SP_BLOCKED_OUTPUTS };
+
+typedef struct conv {
+    const sp_blocked_constants *k;
+    const float *x, *w; /* of the image and the group */
+    float *y;
+    sp_epilogue_lists lists;
+    bool is_direct;   /* x is read where it is */
+    sp_patch patch;   /* else; if it is, its columns only */
+    int64_t channels; /* of a segment */
+    int64_t first_block, last_block;
+    int64_t offsets[SP_CONV_MAX_SEGMENT]; /* of the taps of a segment */
+} conv;
+
+static int64_t blocks_of(int64_t channels)
+{
+    return (channels + SP_BLOCK - 1) / SP_BLOCK;
+}
+
+/* ---- inputs ---- */
+
+static void find_offsets(conv *c)
+{
+    const sp_conv_constants *k = &c->k->of;
+    const int64_t taps = k->kernel_h * k->kernel_w;
+    const int64_t plane = c->is_direct ? k->in_h * k->in_w * SP_BLOCK : c->patch.plane;
+    if (c->is_direct) c->offsets[0] = 0;
+    else sp_patch_taps(&c->patch, c->offsets);
+    for (int64_t channel = 1; channel < c->channels; channel++) {
+        const int64_t at = c->k->is_plain ? channel * plane
+                                          : channel / SP_BLOCK * plane +
+                                                (channel % SP_BLOCK ^ SP_PLANTED(blocks_swapped));
+        for (int64_t t = 0; t < taps; t++) {
+            c->offsets[channel * taps + t] = at + c->offsets[t];
+        }
+    }
+}
+
+static void conv_init(conv *c, const sp_tile *tile)
+{
+    const sp_blocked_constants *b = tile->constants;
+    const sp_conv_constants *k = &b->of;
+    const int64_t all_blocks = blocks_of(k->filters);
+    const int64_t splits = (all_blocks + b->tile_blocks - 1) / b->tile_blocks;
+    const int64_t group = tile->index[1] / splits, image = tile->index[2];
+    const int64_t taps = k->channels * k->kernel_h * k->kernel_w;
+    const int64_t index = image * k->groups + group;
+    const int64_t in = b->is_plain ? k->channels : blocks_of(k->channels) * SP_BLOCK;
+    c->k = b;
+    c->x = (const float *)tile->bindings[0] + index * in * k->in_h * k->in_w;
+    c->w = (const float *)tile->bindings[1] + group * all_blocks * SP_BLOCK * taps;
+    c->lists = sp_epilogue_find(tile, group * k->filters);
+    c->y = sp_epilogue_output(tile) + index * all_blocks * SP_BLOCK * k->out_h * k->out_w;
+    c->first_block = tile->index[1] % splits * b->tile_blocks;
+    c->last_block = sp_patch_least(c->first_block + b->tile_blocks, all_blocks);
+    c->channels = sp_patch_least(k->segment / (k->kernel_h * k->kernel_w), k->channels);
+    c->is_direct = !b->is_plain && k->kernel_h == 1 && k->kernel_w == 1 && k->stride_h == 1 &&
+                   k->stride_w == 1 && k->in_h == k->out_h && k->in_w == k->out_w &&
+                   k->pad_top == 0 && k->pad_left == 0;
+    if (c->is_direct) {
+        c->patch =
+            (sp_patch){.rows = 1, .columns = sp_patch_least(b->tile_columns, DIRECT_COLUMNS)};
+    } else {
+        sp_patch_choose(&c->patch, k, b->is_plain ? 1 : SP_BLOCK,
+                        b->is_plain ? c->channels : blocks_of(c->channels), b->tile_rows,
+                        b->tile_columns);
+    }
+    find_offsets(c);
+}
+
+/* ---- outputs ---- */
+
+/* A row of outputs of a few panels. */
+typedef struct out_row {
+    const sp_blocked_segment *s;
+    const float *x, *w; /* of the first output; of the first panel */
+    float *y;
+    int64_t columns;
+} out_row;
+
+#define RUN_CASE(n)                                                                                \
+    case n:                                                                                        \
+        if ((n) * panels * SP_BLOCK_VECTORS <= SP_BLOCKED_SUMS && (n) <= SP_BLOCKED_OUTPUTS) {     \
+            sp_blocked_run(panels, (n) <= SP_BLOCKED_OUTPUTS ? (n) : 1, step, r->s, x, r->w, y);   \
+        }                                                                                          \
+        break
+
+/* Pieces of about the same size, of at most `most` outputs. */
+static SP_ALWAYS_INLINE void run_row(const int64_t panels, const int64_t step, const out_row *r,
+                                     int64_t most)
+{
+    const int64_t pieces = (r->columns + most - 1) / most;
+    const float *x = r->x;
+    float *y = r->y;
+    for (int64_t left = r->columns, i = pieces; i > 0; i--) {
+        const int64_t count = (left + i - 1) / i;
+        switch (count) {
+            RUN_CASE(14);
+            RUN_CASE(13);
+            RUN_CASE(12);
+            RUN_CASE(11);
+            RUN_CASE(10);
+            RUN_CASE(9);
+            RUN_CASE(8);
+            RUN_CASE(7);
+            RUN_CASE(6);
+            RUN_CASE(5);
+            RUN_CASE(4);
+            RUN_CASE(3);
+            RUN_CASE(2);
+            RUN_CASE(1);
+        default:
+            break;
+        }
+        left -= count;
+        x += count * step;
+        y += count * SP_BLOCK;
+    }
+}
+
+#define RUN_ROW(panels)                                                                            \
+    static SP_NOINLINE void run_row_##panels(const out_row *r, bool is_plain, int64_t most)        \
+    {                                                                                              \
+        if (is_plain) run_row(panels, 1, r, most);                                                 \
+        else run_row(panels, SP_BLOCK, r, most);                                                   \
+    }
+RUN_ROW(1)
+RUN_ROW(2)
+RUN_ROW(4)
+#if SP_VECTOR == 16
+RUN_ROW(8)
+#endif
+
+/* The most panels that fit with pieces of so many outputs. */
+static int64_t panels_of(int64_t outputs)
+{
+    int64_t panels = SP_VECTOR == 16 ? 8 : 4;
+    while (panels > 1 && panels * outputs * SP_BLOCK_VECTORS > SP_BLOCKED_SUMS) panels /= 2;
+    return panels;
+}
+
+/* All rows of a patch for `panels` panels of filters. */
+static void run_panels(const conv *c, int64_t panels, out_row row, int64_t rows, int64_t most)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        switch (panels) {
+#if SP_VECTOR == 16
+        case 8:
+            run_row_8(&row, c->k->is_plain, most);
+            break;
+#endif
+        case 4:
+            run_row_4(&row, c->k->is_plain, most);
+            break;
+        case 2:
+            run_row_2(&row, c->k->is_plain, most);
+            break;
+        default:
+            run_row_1(&row, c->k->is_plain, most);
+            break;
+        }
+        row.x += c->patch.out_row;
+        row.y += c->k->of.out_w * SP_BLOCK;
+    }
+}
+
+/* A block of outputs, of which a segment of inputs is at a time in the patch. */
+typedef struct out_block {
+    int64_t row, rows, column, columns;
+} out_block;
+
+/* A segment of all filters. */
+static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o, const float *x,
+                        const float *w)
+{
+    const sp_conv_constants *k = &c->k->of;
+    const int64_t pieces = (o->columns + SP_BLOCKED_OUTPUTS - 1) / SP_BLOCKED_OUTPUTS;
+    const int64_t most = (o->columns + pieces - 1) / pieces;
+    int64_t panels = panels_of(most);
+    for (int64_t f = c->first_block; f < c->last_block; f += panels) {
+        while (panels > c->last_block - f) panels /= 2;
+        if (s->is_last) {
+            sp_epilogue_load(s->epilogue, &c->lists, f * SP_BLOCK, panels * SP_BLOCK, k->filters);
+        }
+        const out_row row = {.s = s,
+                             .x = x,
+                             .w = w + f * s->panel,
+                             .y = c->y + f * s->plane + (o->row * k->out_w + o->column) * SP_BLOCK,
+                             .columns = o->columns};
+        run_panels(c, panels, row, o->rows, most);
+    }
+}
+
+static void run_block(const conv *c, const out_block *o, float *patch)
+{
+    const sp_conv_constants *k = &c->k->of;
+    const int64_t taps = k->kernel_h * k->kernel_w, all_taps = k->channels * taps;
+    const int64_t step = c->k->is_plain ? 1 : SP_BLOCK;
+    sp_epilogue epilogue;
+    sp_blocked_segment s = {.offsets = c->offsets,
+                            .epilogue = &epilogue,
+                            .panel = all_taps * SP_BLOCK,
+                            .plane = k->out_h * k->out_w * SP_BLOCK,
+                            .activation = k->activation};
+    for (int64_t first = 0; first < k->channels; first += c->channels) {
+        const int64_t channels = sp_patch_least(c->channels, k->channels - first);
+        /* A segment of fewer channels than a block may begin inside it. */
+        const int64_t inside = c->k->is_plain ? 0 : first % SP_BLOCK;
+        const float *in = c->x + (first - inside) * k->in_h * k->in_w;
+        s.depth = channels * taps;
+        s.is_first = first == 0;
+        s.is_last = first + channels == k->channels;
+        if (c->is_direct) {
+            in += (o->row * k->in_w + o->column) * step;
+        } else if (c->k->is_plain) {
+            sp_patch_copy(&c->patch, false, in, channels, o->row, o->rows, o->column, 0, patch);
+            in = patch;
+        } else {
+            sp_patch_copy(&c->patch, true, in, blocks_of(inside + channels), o->row, o->rows,
+                          o->column, 0, patch);
+            in = patch;
+        }
+        run_filters(c, &s, o, in + inside, c->w + first * taps * SP_BLOCK);
+    }
+}
+
+sp_status SP_KERNEL(conv_blocked_f32)(const sp_tile *tile)
+{
+    const sp_blocked_constants *b = tile->constants;
+    const sp_conv_constants *k = &b->of;
+    conv c;
+    conv_init(&c, tile);
+    float patch[SP_PATCH_ELEMENTS];
+    const int64_t across = (k->out_w + b->tile_columns - 1) / b->tile_columns;
+    const int64_t row = tile->index[0] / across * b->tile_rows;
+    const int64_t column = tile->index[0] % across * b->tile_columns;
+    const int64_t last_row = sp_patch_least(row + b->tile_rows, k->out_h);
+    const int64_t last_column = sp_patch_least(column + b->tile_columns, k->out_w);
+    out_block o;
+    for (o.row = row; o.row < last_row; o.row += c.patch.rows) {
+        o.rows = sp_patch_least(c.patch.rows, last_row - o.row);
+        for (o.column = column; o.column < last_column; o.column += c.patch.columns) {
+            o.columns = sp_patch_least(c.patch.columns, last_column - o.column);
+            run_block(&c, &o, patch);
+        }
+    }
+    return SP_OK;
+}

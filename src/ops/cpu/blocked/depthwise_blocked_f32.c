@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Depthwise convolution over images in blocks of channels. Same sum as conv_depthwise_f32: over
+ * (kernel row, kernel column), in one segment, padding taps included, then the bias, then the
+ * activation. The lanes of a vector are channels. */
+#include "ops/cpu/blocked/epilogue.h"
+#include "ops/cpu/blocked/patch.h"
+#include "ops/cpu/gemm/activate.h"
+
+/* Outputs that are computed together. */
+enum { OUTPUTS = 8 / SP_BLOCK_VECTORS };
+
+typedef struct depthwise {
+    const sp_conv_constants *k;
+    const float *w; /* of the block */
+    int64_t taps;
+    sp_epilogue epilogue;
+    sp_patch patch;
+    int64_t offsets[SP_CONV_MAX_SEGMENT];
+} depthwise;
+
+/* `count` outputs, a constant after inlining. */
+static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const depthwise *d, const float *x,
+                                         float *y)
+{
+    enum { V = SP_BLOCK_VECTORS };
+    sp_vector acc[OUTPUTS * V] = {0};
+    for (int64_t t = 0; t < d->taps; t++) {
+        const float *in = x + d->offsets[t];
+#pragma GCC unroll 2
+        for (int64_t v = 0; v < V; v++) {
+            const sp_vector weight = sp_vector_load(d->w + t * SP_BLOCK + v * SP_VECTOR);
+#pragma GCC unroll 8
+            for (int64_t p = 0; p < count; p++) {
+                sp_vector *sum = &acc[p * V + v];
+                *sum =
+                    sp_vector_fma(weight, sp_vector_load(in + p * SP_BLOCK + v * SP_VECTOR), *sum);
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < count * V; i++) sp_vector_store(y + i * SP_VECTOR, acc[i]);
+}
+
+/* What follows the chains of a row of outputs. As for every sum of a chain: +0 + the chain. */
+static void finish_row(const depthwise *d, float *y, int64_t columns)
+{
+    for (int64_t i = 0; i < columns * SP_BLOCK; i += SP_VECTOR) {
+        const sp_vector sum = sp_vector_splat(0) + sp_vector_load(y + i);
+        sp_vector_store(y + i, sp_epilogue_apply(&d->epilogue, i % SP_BLOCK, sum));
+    }
+    sp_activate(d->k->activation, y, 1, 0, columns * SP_BLOCK);
+}
+
+static void run_row(const depthwise *d, const float *x, float *y, int64_t columns)
+{
+    int64_t i = 0;
+    for (; i + OUTPUTS <= columns; i += OUTPUTS) {
+        run_outputs(OUTPUTS, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
+    }
+    for (; i + OUTPUTS / 2 <= columns; i += OUTPUTS / 2) {
+        run_outputs(OUTPUTS / 2, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
+    }
+    for (; i < columns; i++) run_outputs(1, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
+    finish_row(d, y, columns);
+}
+
+sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)
+{
+    const sp_blocked_constants *b = tile->constants;
+    const sp_conv_constants *k = &b->of;
+    const int64_t blocks = (k->groups + SP_BLOCK - 1) / SP_BLOCK;
+    const int64_t block = tile->index[1], plane = tile->index[2] * blocks + block;
+    const float *x = (const float *)tile->bindings[0] + plane * k->in_h * k->in_w * SP_BLOCK;
+    float *y = sp_epilogue_output(tile) + plane * k->out_h * k->out_w * SP_BLOCK;
+    const sp_epilogue_lists lists = sp_epilogue_find(tile, 0);
+    depthwise d;
+    d.k = k;
+    d.taps = k->kernel_h * k->kernel_w;
+    d.w = (const float *)tile->bindings[1] + block * SP_BLOCK * d.taps;
+    sp_epilogue_load(&d.epilogue, &lists, block * SP_BLOCK, SP_BLOCK, k->groups);
+    sp_patch_choose(&d.patch, k, SP_BLOCK, 1, b->tile_rows, k->out_w);
+    sp_patch_taps(&d.patch, d.offsets);
+    float patch[SP_PATCH_ELEMENTS];
+    const int64_t first = tile->index[0] * b->tile_rows;
+    const int64_t last = sp_patch_least(first + b->tile_rows, k->out_h);
+    for (int64_t row = first; row < last; row += d.patch.rows) {
+        const int64_t rows = sp_patch_least(d.patch.rows, last - row);
+        for (int64_t column = 0; column < k->out_w; column += d.patch.columns) {
+            const int64_t columns = sp_patch_least(d.patch.columns, k->out_w - column);
+            sp_patch_copy(&d.patch, true, x, 1, row, rows, column, 0, patch);
+            for (int64_t r = 0; r < rows; r++) {
+                run_row(&d, patch + r * d.patch.out_row,
+                        y + ((row + r) * k->out_w + column) * SP_BLOCK, columns);
+            }
+        }
+    }
+    return SP_OK;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What follows the sums of a convolution in blocks of channels, before its activation: the bias, a
+ * batch normalisation. Each step is rounded, as in the kernels by themselves. */
+#ifndef SP_OPS_CPU_BLOCKED_EPILOGUE_H
+#define SP_OPS_CPU_BLOCKED_EPILOGUE_H
+
+#include "ops/cpu/arch/vector_parts.h"
+
+enum { SP_EPILOGUE_BLOCKS = 8, SP_EPILOGUE_CHANNELS = SP_EPILOGUE_BLOCKS * SP_CHANNEL_BLOCK };
+
+/* The lists, NULL if there are none, from the first channel of the call's group on. */
+typedef struct sp_epilogue_lists {
+    const float *bias, *scale, *offset, *mean, *variance;
+    float epsilon;
+} sp_epilogue_lists;
+
+/* Of some channels. */
+typedef struct sp_epilogue {
+    bool has_bias, has_norm;
+    float bias[SP_EPILOGUE_CHANNELS], mean[SP_EPILOGUE_CHANNELS];
+    float factor[SP_EPILOGUE_CHANNELS], offset[SP_EPILOGUE_CHANNELS];
+} sp_epilogue;
+
+/* The lists of the bindings that follow the weights. */
+static inline sp_epilogue_lists sp_epilogue_find(const sp_tile *tile, int64_t channel)
+{
+    const sp_blocked_constants *b = tile->constants;
+    const uint32_t norm = b->of.has_bias ? 3 : 2;
+    sp_epilogue_lists lists = {.epsilon = b->epsilon};
+    if (b->of.has_bias) lists.bias = (const float *)tile->bindings[2] + channel;
+    if (!b->has_norm) return lists;
+    lists.scale = (const float *)tile->bindings[norm] + channel;
+    lists.offset = (const float *)tile->bindings[norm + 1] + channel;
+    lists.mean = (const float *)tile->bindings[norm + 2] + channel;
+    lists.variance = (const float *)tile->bindings[norm + 3] + channel;
+    return lists;
+}
+
+/* The binding that is written. */
+static inline float *sp_epilogue_output(const sp_tile *tile)
+{
+    const sp_blocked_constants *b = tile->constants;
+    return tile->bindings[2 + (b->of.has_bias ? 1 : 0) + (b->has_norm ? 4 : 0)];
+}
+
+/* scale / sqrt(variance + epsilon) */
+static SP_ALWAYS_INLINE sp_vector sp_norm_factor(sp_vector scale, sp_vector variance, float epsilon)
+{
+    float lanes[SP_VECTOR];
+    sp_vector_store(lanes, variance + sp_vector_splat(epsilon));
+    for (int64_t i = 0; i < SP_VECTOR; i++) lanes[i] = __builtin_sqrtf(lanes[i]);
+    return scale / sp_vector_load(lanes);
+}
+
+static SP_ALWAYS_INLINE sp_vector sp_load_channels(const float *list, int64_t first, int64_t count)
+{
+    return sp_vector_load_part(list + first, sp_vector_range(0, count - first), sp_vector_splat(0));
+}
+
+/* Of channels [first, first + most) of a group that has `count`. */
+static inline void sp_epilogue_load(sp_epilogue *e, const sp_epilogue_lists *lists, int64_t first,
+                                    int64_t most, int64_t count)
+{
+    e->has_bias = lists->bias != NULL;
+    e->has_norm = lists->scale != NULL;
+    for (int64_t i = 0; i < most; i += SP_VECTOR) {
+        if (e->has_bias) {
+            sp_vector_store(e->bias + i, sp_load_channels(lists->bias, first + i, count));
+        }
+        if (!e->has_norm) continue;
+        const sp_vector scale = sp_load_channels(lists->scale, first + i, count);
+        const sp_vector variance = sp_load_channels(lists->variance, first + i, count);
+        sp_vector_store(e->factor + i, sp_norm_factor(scale, variance, lists->epsilon));
+        sp_vector_store(e->mean + i, sp_load_channels(lists->mean, first + i, count));
+        sp_vector_store(e->offset + i, sp_load_channels(lists->offset, first + i, count));
+    }
+}
+
+static SP_ALWAYS_INLINE sp_vector sp_normalize(sp_vector x, sp_vector mean, sp_vector factor,
+                                               sp_vector offset)
+{
+    return sp_vector_canonical((x - mean) * factor + offset);
+}
+
+/* Of a vector of sums of the channels from `channel` on. */
+static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const sp_epilogue *e, int64_t channel,
+                                                    sp_vector sum)
+{
+    if (e->has_bias) sum += sp_vector_load(e->bias + channel);
+    sum = sp_vector_canonical(sum);
+    if (!e->has_norm) return sum;
+    return sp_normalize(sum, sp_vector_load(e->mean + channel), sp_vector_load(e->factor + channel),
+                        sp_vector_load(e->offset + channel));
+}
+
+#endif

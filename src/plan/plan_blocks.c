@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pass: which values are plain and which are blocked, and the copies between them. */
+#include "plan/plan_blocks.h"
+
+#include "base/error.h"
+#include "base/heap.h"
+
+/* ---- copies ---- */
+
+static sp_status add_copy(sp_block_pass *pass, const sp_plan_step *step, const sp_image_form *form,
+                          sp_kernel_id kernel, uint32_t from, uint32_t to)
+{
+    const uint64_t plain = (uint64_t)(form->images * form->channels * form->pixels);
+    const uint64_t blocked = (uint64_t)sp__image_form_count(form);
+    const bool blocks = kernel == SP_KERNEL_ID_channels_block;
+    const sp_plan_binding bindings[2] = {{.where = SP_PLACE_ARENA,
+                                          .index = from,
+                                          .bytes = (blocks ? plain : blocked) * sizeof(float)},
+                                         {.where = SP_PLACE_ARENA,
+                                          .index = to,
+                                          .is_write = true,
+                                          .bytes = (blocks ? blocked : plain) * sizeof(float)}};
+    sp_channels_constants constants;
+    sp_plan_step copy = {.kernel = kernel,
+                         .binding_count = 2,
+                         .bindings = bindings,
+                         .constants = &constants,
+                         .constant_bytes = sizeof constants,
+                         .node_name = step->node_name,
+                         .op_name = "Reorder"};
+    if (!sp__blocked_copy(form, &constants, copy.grid)) {
+        return sp__fail(SP_EXHAUSTED, "an image has too many elements for one copy");
+    }
+    return sp__plan_add_step(pass->builder, &copy);
+}
+
+bool sp__block_is_blocked(const sp_block_pass *pass, uint32_t root)
+{
+    return pass->values[root].blocked != SP_NO_VALUE;
+}
+
+sp_status sp__block_read_plain(sp_block_pass *pass, const sp_plan_step *step, uint32_t root)
+{
+    sp_block_value *value = &pass->values[root];
+    /* A value that no step has written has no bytes. */
+    if (value->is_plain || value->blocked == SP_NO_VALUE) return SP_OK;
+    value->is_plain = true;
+    return add_copy(pass, step, &value->form, SP_KERNEL_ID_channels_unblock, value->blocked, root);
+}
+
+sp_status sp__block_read(sp_block_pass *pass, const sp_plan_step *step, uint32_t root,
+                         const sp_image_form *form, uint32_t *blocked)
+{
+    sp_block_value *value = &pass->values[root];
+    if (value->blocked != SP_NO_VALUE && sp__image_form_equal(&value->form, form)) {
+        *blocked = value->blocked;
+        return SP_OK;
+    }
+    SP_TRY(sp__block_read_plain(pass, step, root));
+    if (sp__image_form_is_plain(form)) {
+        *blocked = root;
+        return SP_OK;
+    }
+    SP_TRY(sp__plan_add_value(pass->builder, (uint64_t)sp__image_form_count(form) * sizeof(float),
+                              blocked));
+    value->form = *form;
+    value->blocked = *blocked;
+    value->writer = SP_NO_STEP;
+    return add_copy(pass, step, form, SP_KERNEL_ID_channels_block, root, *blocked);
+}
+
+sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_form *form,
+                          uint32_t *blocked)
+{
+    sp_block_value *value = &pass->values[root];
+    value->is_plain = sp__image_form_is_plain(form);
+    *blocked = root;
+    if (!value->is_plain) {
+        SP_TRY(sp__plan_add_value(pass->builder,
+                                  (uint64_t)sp__image_form_count(form) * sizeof(float), blocked));
+    }
+    value->form = *form;
+    value->blocked = *blocked;
+    value->writer = pass->builder->plan->step_count; /* the caller adds it next */
+    return SP_OK;
+}
+
+/* ---- the pass ---- */
+
+static sp_status add_plain(sp_block_pass *pass, const sp_plan_step *step)
+{
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        const sp_plan_binding *binding = &step->bindings[i];
+        if (binding->where != SP_PLACE_ARENA || binding->is_write) continue;
+        SP_TRY(sp__block_read_plain(pass, step, binding->index));
+    }
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        const sp_plan_binding *binding = &step->bindings[i];
+        if (binding->where != SP_PLACE_ARENA || !binding->is_write) continue;
+        pass->values[binding->index].is_plain = true;
+        pass->values[binding->index].blocked = SP_NO_VALUE;
+    }
+    return sp__plan_add_step(pass->builder, step);
+}
+
+static sp_status run_steps(sp_block_pass *pass, const sp_plan_step *steps, uint32_t count)
+{
+    sp_plan_builder *builder = pass->builder;
+    for (uint32_t s = 0; s < count; s++) {
+        bool is_done = false;
+        SP_TRY(sp__block_step(pass, &steps[s], &is_done));
+        if (!is_done) SP_TRY(add_plain(pass, &steps[s]));
+    }
+    for (uint32_t i = 0; i < builder->output_count; i++) {
+        const sp_plan_value *output = &builder->values[builder->outputs[i]];
+        if (!builder->values[output->root].is_computed) continue;
+        /* The step that is named in errors: the last one of the plan. */
+        SP_TRY(sp__block_read_plain(pass, &steps[count - 1], output->root));
+    }
+    return SP_OK;
+}
+
+sp_status sp__plan_block(sp_plan_builder *builder)
+{
+    sp_graph_plan *plan = builder->plan;
+    sp_block_pass pass = {.builder = builder};
+    sp_plan_step *steps = builder->steps;
+    const uint32_t count = plan->step_count, value_count = builder->value_count;
+    if (count == 0) return SP_OK;
+    pass.values = sp_calloc(value_count, sizeof *pass.values);
+    if (pass.values == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+    for (uint32_t i = 0; i < value_count; i++) {
+        pass.values[i] =
+            (sp_block_value){.is_plain = !builder->values[i].is_computed, .blocked = SP_NO_VALUE};
+    }
+    builder->steps = NULL;
+    builder->step_capacity = plan->step_count = 0;
+    const sp_status status = run_steps(&pass, steps, count);
+    sp_free(steps);
+    sp_free(pass.values);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layout of images (docs/decisions/0051-channel-blocks.md): convolutions, and what is between
+ * them, compute images in blocks of channels; steps that need plain images get copies of them. */
+#ifndef SP_PLAN_PLAN_BLOCKS_H
+#define SP_PLAN_PLAN_BLOCKS_H
+
+#include "ops/blocked.h"
+#include "plan/plan_build.h"
+
+/* Replaces the recorded steps. Call before packings are finished. */
+sp_status sp__plan_block(sp_plan_builder *builder);
+
+/* ---- for plan_blocks_steps.c ---- */
+
+/* What there is of a root value. */
+typedef struct sp_block_value {
+    bool is_plain;      /* as it was recorded */
+    uint32_t blocked;   /* the value with its blocks, or SP_NO_VALUE */
+    sp_image_form form; /* of that */
+    uint32_t writer;    /* the added step that writes the blocks, or SP_NO_STEP */
+} sp_block_value;
+
+/* One pass over the recorded steps. */
+typedef struct sp_block_pass {
+    sp_plan_builder *builder;
+    sp_block_value *values; /* by root of the recorded steps */
+} sp_block_pass;
+
+/* Is it blocked, in any form? */
+bool sp__block_is_blocked(const sp_block_pass *pass, uint32_t root);
+
+/* Copies the value where needed, for `step`, so that it is plain, or blocked in this form. */
+sp_status sp__block_read_plain(sp_block_pass *pass, const sp_plan_step *step, uint32_t root);
+sp_status sp__block_read(sp_block_pass *pass, const sp_plan_step *step, uint32_t root,
+                         const sp_image_form *form, uint32_t *blocked);
+
+/* The blocks that a step writes in place of the value. */
+sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_form *form,
+                          uint32_t *blocked);
+
+/* Adds the step in blocks, if it can be; otherwise *is_done is false and nothing is added. */
+sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
+
+#endif
