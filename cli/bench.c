@@ -11,6 +11,9 @@
 #include "bench_report.h"
 #include "command.h"
 #include "failure.h"
+#include "interrupt.h"
+#include "process.h"
+#include "progress.h"
 #include "sizes.h"
 
 #define MAX_POINTS 64
@@ -160,14 +163,35 @@ static const cli_example examples[] = {
 
 /* ---- the command ---- */
 
-static sp_status run_point(const bench_arguments *arguments, bench_job *job, uint32_t threads)
+/* What the line of progress says. */
+typedef struct point_progress {
+    uint32_t threads;
+    size_t number, count; /* of the points; the first one is 1 */
+} point_progress;
+
+static bool point_go_on(void *ctx, double share)
 {
+    const point_progress *point = ctx;
+    progress_show("point %zu of %zu, %u threads: %.0f %%", point->number, point->count,
+                  point->threads, 100 * share);
+    return !is_interrupted();
+}
+
+static sp_status run_point(const bench_arguments *arguments, bench_job *job,
+                           point_progress *progress)
+{
+    const uint32_t threads = progress->threads;
     const load_options load = {.threads = threads,
                                .warm_up_seconds = (double)arguments->warm_up_ms / 1000,
                                .window_seconds = (double)arguments->window_ms / 1000,
                                .rate = (double)arguments->rate,
-                               .in_flight = arguments->in_flight};
-    TRY(bench_point_run(job, &load));
+                               .in_flight = arguments->in_flight,
+                               .go_on = point_go_on,
+                               .ctx = progress};
+    if (is_interrupted()) return fail(SP_CANCELLED, "interrupted");
+    const sp_status status = bench_point_run(job, &load);
+    progress_clear();
+    TRY(status);
     bench_report_point(&arguments->format, job, threads);
     return SP_OK;
 }
@@ -200,8 +224,13 @@ static sp_status run_all(bench_arguments *arguments, bench_job *job)
         job->count = i + 1;
         TRY(model_open(arguments, &job->models[i], arguments->paths[i]));
     }
-    bench_report_head(&arguments->format);
-    for (size_t p = 0; p < count; p++) TRY(run_point(arguments, job, points[p]));
+    job->rest_bytes = process_memory_read().now_bytes;
+    bench_report_head(&arguments->format, job);
+    fflush(stdout);
+    for (size_t p = 0; p < count; p++) {
+        point_progress progress = {.threads = points[p], .number = p + 1, .count = count};
+        TRY(run_point(arguments, job, &progress));
+    }
     return SP_OK;
 }
 
@@ -220,10 +249,12 @@ static int bench_command(int argc, char **argv)
     int code;
     if (arguments_parse(&sp__command_bench, argc, argv, &arguments, &code) &&
         arguments_agree(&arguments, &code)) {
+        interrupt_catch();
         bench_job *job = calloc(1, sizeof *job);
         const sp_status status = job != NULL ? run_all(&arguments, job)
                                              : fail(SP_OUT_OF_MEMORY, "no memory for the bench");
-        if (status != SP_OK) failure_print(status);
+        if (is_interrupted()) fprintf(stderr, "streampool bench: interrupted\n");
+        else if (status != SP_OK) failure_print(status);
         for (uint32_t i = 0; job != NULL && i < job->count; i++) {
             sp_batch_queue_release(job->models[i].queue);
             runner_close(&job->models[i].runner);
@@ -232,6 +263,7 @@ static int bench_command(int argc, char **argv)
         code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     model_arguments_free(&arguments.model);
+    if (is_interrupted()) interrupt_exit();
     return code;
 }
 
@@ -239,12 +271,16 @@ const cli_command sp__command_bench = {
     .name = "bench",
     .summary = "throughput and latencies of models under a rising number of threads",
     .description =
-        "Runs models from a rising number of threads. Prints for each number the runs per "
+        "Runs models from a rising number of threads. Prints how long the load and the first run "
+        "of each model took (with its plan) and the memory of the process after them; then for "
+        "each number of threads the runs per "
         "second, their share of the best of the smaller numbers, how many runs were computed "
-        "together on average, and the latencies that half, 99 % and 99.9 % of the runs do not "
-        "exceed. Each model has threads of its own; several models run at the same time. The "
+        "together on average, how many processors the process used (CPU time by time), the "
+        "latencies that half, 99 % and 99.9 % of the runs do not "
+        "exceed, and the most memory of the process so far. Each model has threads of its own; "
+        "several models run at the same time. The "
         "options of inputs hold for each model. A run whose bits are not those of the model's "
-        "first run is a failure.",
+        "first run is a failure. Ctrl-C ends the bench: the points before it are printed.",
     .operand = "MODEL",
     .operand_help = MODEL_OPERAND_HELP,
     .take_operand = take_path,

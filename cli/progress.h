@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One line on stderr that is overwritten, if stderr is a terminal; otherwise nothing. */
+#ifndef SP_CLI_PROGRESS_H
+#define SP_CLI_PROGRESS_H
+
+void progress_show(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Before other output to the terminal. */
+void progress_clear(void);
+
+#endif
