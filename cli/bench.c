@@ -5,35 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <streampool/option.h>
-
 #include "arguments.h"
-#include "bench_report.h"
+#include "bench_run.h"
+#include "bench_steps.h"
 #include "command.h"
 #include "failure.h"
 #include "interrupt.h"
-#include "process.h"
-#include "progress.h"
-#include "sizes.h"
 
-#define MAX_POINTS 64
 #define MAX_THREADS 1024
 #define MAX_MILLISECONDS 3600000
 #define MAX_IN_FLIGHT 4096
-
-typedef struct bench_arguments {
-    model_arguments model; /* first; its path is unused */
-    const char *paths[LOAD_MAX_SIDES];
-    uint32_t path_count;
-    uint32_t threads[MAX_POINTS];
-    uint32_t point_count; /* 0: the default */
-    uint64_t window_ms, warm_up_ms;
-    uint64_t rate;
-    uint32_t in_flight;   /* 0: calls that return when the run is done */
-    const char *batching; /* a value of STREAMPOOL_BATCHING, or NULL */
-    bool has_queues;
-    bench_format format;
-} bench_arguments;
 
 /* ---- arguments ---- */
 
@@ -54,7 +35,8 @@ static bool take_threads(void *arguments, const char *value)
     out->point_count = 0;
     for (char *number; is_good && (number = strsep(&rest, ",")) != NULL;) {
         uint64_t threads;
-        is_good = out->point_count < MAX_POINTS && number_parse(number, 1, MAX_THREADS, &threads);
+        is_good =
+            out->point_count < BENCH_MAX_POINTS && number_parse(number, 1, MAX_THREADS, &threads);
         if (is_good) out->threads[out->point_count++] = (uint32_t)threads;
     }
     free(text);
@@ -99,6 +81,13 @@ static bool take_statistics(void *arguments, const char *value)
     return true;
 }
 
+static bool take_per_op(void *arguments, const char *value)
+{
+    (void)value;
+    ((bench_arguments *)arguments)->has_steps = true;
+    return true;
+}
+
 static bool take_json(void *arguments, const char *value)
 {
     (void)value;
@@ -109,7 +98,7 @@ static bool take_json(void *arguments, const char *value)
 static const cli_option options[] = {
     {.name = "--threads",
      .value = "LIST",
-     .limits = "up to " TEXT_OF(MAX_POINTS) " numbers from 1 to " TEXT_OF(
+     .limits = "up to " TEXT_OF(BENCH_MAX_POINTS) " numbers from 1 to " TEXT_OF(
          MAX_THREADS) ", separated by commas",
      .help = "How many threads call each model at the same time, one point of the bench for each "
              "number; 1,2,4,8,16,31,64 unless a list is given.",
@@ -147,13 +136,26 @@ static const cli_option options[] = {
      .help = "Print for each point how many runs waited, how long, and the sizes of the batches. "
              "JSON always has them.",
      .take = take_statistics},
-    {.name = "--json", .help = "Print one JSON object per model and point.", .take = take_json},
+    {.name = "--per-op",
+     .help =
+         "Before the points, time each step of a run on one thread for the length of a window, "
+         "at most " TEXT_OF(BENCH_STEPS_RUNS) " runs: prints the median of each step, its share "
+                                              "of the run, and where the op has a known number of "
+                                              "multiply-adds its GFLOP/s and "
+                                              "their share of what one core was measured to do; "
+                                              "then the same by op type. On the "
+                                              "cpu, for models that one plan computes.",
+     .take = take_per_op},
+    {.name = "--json",
+     .help = "Print one JSON object per model and point, and with --per-op per step and op type.",
+     .take = take_json},
     MODEL_OPTIONS,
     DEVICE_OPTIONS,
 };
 
 static const cli_example examples[] = {
     {"bench model.onnx", "How the throughput changes with the number of threads."},
+    {"bench model.onnx --threads 1 --per-op", "Where the time of a run goes."},
     {"bench model.onnx --threads 31 --rate 5000",
      "Latencies at 5,000 runs a second, served by 31 threads."},
     {"bench a.onnx b.onnx --threads 16 --json", "Two models at once, 16 threads each."},
@@ -162,77 +164,6 @@ static const cli_example examples[] = {
 };
 
 /* ---- the command ---- */
-
-/* What the line of progress says. */
-typedef struct point_progress {
-    uint32_t threads;
-    size_t number, count; /* of the points; the first one is 1 */
-} point_progress;
-
-static bool point_go_on(void *ctx, double share)
-{
-    const point_progress *point = ctx;
-    progress_show("point %zu of %zu, %u threads: %.0f %%", point->number, point->count,
-                  point->threads, 100 * share);
-    return !is_interrupted();
-}
-
-static sp_status run_point(const bench_arguments *arguments, bench_job *job,
-                           point_progress *progress)
-{
-    const uint32_t threads = progress->threads;
-    const load_options load = {.threads = threads,
-                               .warm_up_seconds = (double)arguments->warm_up_ms / 1000,
-                               .window_seconds = (double)arguments->window_ms / 1000,
-                               .rate = (double)arguments->rate,
-                               .in_flight = arguments->in_flight,
-                               .go_on = point_go_on,
-                               .ctx = progress};
-    if (is_interrupted()) return fail(SP_CANCELLED, "interrupted");
-    const sp_status status = bench_point_run(job, &load);
-    progress_clear();
-    TRY(status);
-    bench_report_point(&arguments->format, job, threads);
-    return SP_OK;
-}
-
-/* A file that cannot be loaded is named by runner_load. */
-static sp_status model_open(const bench_arguments *arguments, bench_model *model, const char *path)
-{
-    model->arguments = arguments->model;
-    model->arguments.path = path;
-    TRY(runner_load(&model->arguments, &model->runner));
-    sp_status status = runner_open_inputs(&model->arguments, &model->runner);
-    if (status == SP_OK) {
-        if (!arguments->format.is_json) sizes_print(&model->runner.inputs);
-        status = runner_run_first(&model->arguments, &model->runner);
-    }
-    if (status == SP_OK && arguments->has_queues) {
-        status = from_library(sp_batch_queue_create(model->runner.model, NULL, &model->queue));
-    }
-    return status == SP_OK ? SP_OK : fail_prefix(status, "%s: ", path);
-}
-
-static sp_status run_all(bench_arguments *arguments, bench_job *job)
-{
-    static const uint32_t usual[] = {1, 2, 4, 8, 16, 31, 64};
-    const uint32_t *points = arguments->point_count > 0 ? arguments->threads : usual;
-    const size_t count = arguments->point_count > 0 ? arguments->point_count : COUNT_OF(usual);
-    if (arguments->batching != NULL) CALL(sp_set_option("BATCHING", arguments->batching));
-    TRY(device_arguments_open(&arguments->model.device));
-    for (uint32_t i = 0; i < arguments->path_count; i++) {
-        job->count = i + 1;
-        TRY(model_open(arguments, &job->models[i], arguments->paths[i]));
-    }
-    job->rest_bytes = process_memory_read().now_bytes;
-    bench_report_head(&arguments->format, job);
-    fflush(stdout);
-    for (size_t p = 0; p < count; p++) {
-        point_progress progress = {.threads = points[p], .number = p + 1, .count = count};
-        TRY(run_point(arguments, job, &progress));
-    }
-    return SP_OK;
-}
 
 static bool arguments_agree(const bench_arguments *arguments, int *exit_code)
 {
@@ -251,14 +182,11 @@ static int bench_command(int argc, char **argv)
         arguments_agree(&arguments, &code)) {
         interrupt_catch();
         bench_job *job = calloc(1, sizeof *job);
-        const sp_status status = job != NULL ? run_all(&arguments, job)
+        const sp_status status = job != NULL ? bench_run(&arguments, job)
                                              : fail(SP_OUT_OF_MEMORY, "no memory for the bench");
         if (is_interrupted()) fprintf(stderr, "streampool bench: interrupted\n");
         else if (status != SP_OK) failure_print(status);
-        for (uint32_t i = 0; job != NULL && i < job->count; i++) {
-            sp_batch_queue_release(job->models[i].queue);
-            runner_close(&job->models[i].runner);
-        }
+        if (job != NULL) bench_job_close(job);
         free(job);
         code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     }

@@ -164,7 +164,7 @@ static double share_of_best(double *best, double rate)
     return share;
 }
 
-void bench_report_head(const bench_format *format, const bench_job *job)
+void bench_report_models(const bench_format *format, const bench_job *job)
 {
     if (format->is_json) return;
     for (uint32_t m = 0; m < job->count; m++) {
@@ -174,6 +174,12 @@ void bench_report_head(const bench_format *format, const bench_job *job)
                milliseconds(runner->first_run_ns));
     }
     printf("memory at rest: %.1f MB\n", megabytes(job->rest_bytes));
+    fflush(stdout);
+}
+
+void bench_report_head(const bench_format *format)
+{
+    if (format->is_json) return;
     printf("%7s %12s %8s %7s %7s %11s %11s %11s %11s %9s  %s\n", "threads", "runs/s", "of best",
            "batch", "cores", "p50 us", "p99 us", "p99.9 us", "max us", "peak MB", "model");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line on stderr that is overwritten, if stderr is a terminal; otherwise nothing. */
+/* One line on stderr that is overwritten, if stderr is a terminal; otherwise nothing. At most
+ * 25 lines a second; others are left out. */
 #ifndef SP_CLI_PROGRESS_H
 #define SP_CLI_PROGRESS_H
 

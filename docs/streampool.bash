@@ -56,7 +56,7 @@ _streampool()
     case "${COMP_WORDS[1]}" in
     bench)
         operands=files
-        options='--threads --window --warm-up --rate --in-flight --batching --statistics --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
+        options='--threads --window --warm-up --rate --in-flight --batching --statistics --per-op --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
         ;;
     help)
         operands=commands
