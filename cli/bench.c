@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "against.h"
 #include "arguments.h"
 #include "bench_run.h"
 #include "bench_steps.h"
 #include "command.h"
 #include "failure.h"
 #include "interrupt.h"
+#include "source.h"
 
 #define MAX_THREADS 1024
 #define MAX_MILLISECONDS 3600000
@@ -88,6 +90,12 @@ static bool take_per_op(void *arguments, const char *value)
     return true;
 }
 
+static bool take_against(void *arguments, const char *value)
+{
+    ((bench_arguments *)arguments)->against = value;
+    return value[0] != '\0';
+}
+
 static bool take_json(void *arguments, const char *value)
 {
     (void)value;
@@ -123,7 +131,7 @@ static const cli_option options[] = {
      .value = "N",
      .limits = "a number from 1 to " TEXT_OF(MAX_IN_FLIGHT),
      .help = "Each thread submits runs and keeps so many in flight: it waits for the oldest one "
-             "before it submits the next. Not with --rate.",
+             "before it submits the next. Not with --rate or --against.",
      .take = take_in_flight},
     {.name = "--batching",
      .value = "MODE",
@@ -134,7 +142,7 @@ static const cli_option options[] = {
      .take = take_batching},
     {.name = "--statistics",
      .help = "Print for each point how many runs waited, how long, and the sizes of the batches. "
-             "JSON always has them.",
+             "JSON always has them. Not with --against.",
      .take = take_statistics},
     {.name = "--per-op",
      .help =
@@ -146,8 +154,23 @@ static const cli_option options[] = {
                                               "then the same by op type. On the "
                                               "cpu, for models that one plan computes.",
      .take = take_per_op},
+    {.name = "--against",
+     .value = "LIBRARY",
+     .limits = "the file of ONNX Runtime's library, libonnxruntime.so, version 1.13 or newer",
+     .help =
+         "Run the same on ONNX Runtime: one session on its cpu, which all threads call, with one "
+         "intra-op thread, so that a run uses its caller's thread alone, and all other options "
+         "as they are without a choice. Its outputs are compared first: differences "
+         "above 1e-3 + 1 % are a failure. Each side has a process of its own; in a point they "
+         "take turns: " TEXT_OF(AGAINST_TURNS) " windows a side share its length, each at least "
+                                               "three runs long, and medians are printed. The "
+                                               "ratio is streampool's runs per second "
+                                               "by the other's. For one model, on the cpu.",
+     .take = take_against,
+     .completion = COMPLETE_FILE},
     {.name = "--json",
-     .help = "Print one JSON object per model and point, and with --per-op per step and op type.",
+     .help = "Print one JSON object per model and point, with --against per side and point, and "
+             "with --per-op per step and op type.",
      .take = take_json},
     MODEL_OPTIONS,
     DEVICE_OPTIONS,
@@ -155,6 +178,8 @@ static const cli_option options[] = {
 
 static const cli_example examples[] = {
     {"bench model.onnx", "How the throughput changes with the number of threads."},
+    {"bench model.onnx --against libonnxruntime.so",
+     "The same beside ONNX Runtime, with the ratio for each number of threads."},
     {"bench model.onnx --threads 1 --per-op", "Where the time of a run goes."},
     {"bench model.onnx --threads 31 --rate 5000",
      "Latencies at 5,000 runs a second, served by 31 threads."},
@@ -165,13 +190,49 @@ static const cli_example examples[] = {
 
 /* ---- the command ---- */
 
+/* NULL, or what excludes --against. */
+static const char *against_conflict(const bench_arguments *arguments)
+{
+    const char *device = arguments->model.device.device;
+    if (arguments->in_flight > 0) return "--in-flight: ONNX Runtime submits no runs";
+    if (arguments->format.has_statistics) return "--statistics: ONNX Runtime has none";
+    if (arguments->path_count > 1) return "several models: one is compared";
+    if (device != NULL && strcmp(device, "cpu") != 0) return "--device: the cpu is compared";
+    if (is_standard_input(arguments->paths[0])) return "standard input: both sides read the model";
+    return NULL;
+}
+
 static bool arguments_agree(const bench_arguments *arguments, int *exit_code)
 {
-    if (arguments->rate == 0 || arguments->in_flight == 0) return true;
-    fprintf(stderr, "streampool bench: --rate and --in-flight exclude each other: arrivals are "
-                    "served by calls that return when the run is done\n");
+    const char *conflict = arguments->against != NULL ? against_conflict(arguments) : NULL;
+    const bool is_open_and_in_flight = arguments->rate > 0 && arguments->in_flight > 0;
+    if (conflict == NULL && !is_open_and_in_flight) return true;
+    if (conflict != NULL) {
+        fprintf(stderr, "streampool bench: --against does not go with %s\n", conflict);
+    } else {
+        fprintf(stderr, "streampool bench: --rate and --in-flight exclude each other: arrivals are "
+                        "served by calls that return when the run is done\n");
+    }
     *exit_code = SP_EXIT_USAGE;
     return false;
+}
+
+static void points_default(bench_arguments *arguments)
+{
+    static const uint32_t usual[] = {1, 2, 4, 8, 16, 31, 64};
+    if (arguments->point_count > 0) return;
+    memcpy(arguments->threads, usual, sizeof usual);
+    arguments->point_count = COUNT_OF(usual);
+}
+
+static sp_status bench_alone(bench_arguments *arguments)
+{
+    bench_job *job = calloc(1, sizeof *job);
+    if (job == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for the bench");
+    const sp_status status = bench_run(arguments, job);
+    bench_job_close(job);
+    free(job);
+    return status;
 }
 
 static int bench_command(int argc, char **argv)
@@ -181,13 +242,11 @@ static int bench_command(int argc, char **argv)
     if (arguments_parse(&sp__command_bench, argc, argv, &arguments, &code) &&
         arguments_agree(&arguments, &code)) {
         interrupt_catch();
-        bench_job *job = calloc(1, sizeof *job);
-        const sp_status status = job != NULL ? bench_run(&arguments, job)
-                                             : fail(SP_OUT_OF_MEMORY, "no memory for the bench");
+        points_default(&arguments);
+        const sp_status status =
+            arguments.against != NULL ? against_run(&arguments) : bench_alone(&arguments);
         if (is_interrupted()) fprintf(stderr, "streampool bench: interrupted\n");
         else if (status != SP_OK) failure_print(status);
-        if (job != NULL) bench_job_close(job);
-        free(job);
         code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     model_arguments_free(&arguments.model);

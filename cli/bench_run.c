@@ -17,13 +17,13 @@
 /* What the line of progress says. */
 typedef struct point_progress {
     uint32_t threads;
-    size_t number, count; /* of the points; the first one is 1 */
+    uint32_t number, count; /* of the points; the first one is 1 */
 } point_progress;
 
 static bool point_go_on(void *ctx, double share)
 {
     const point_progress *point = ctx;
-    progress_show("point %zu of %zu, %u threads: %.0f %%", point->number, point->count,
+    progress_show("point %u of %u, %u threads: %.0f %%", point->number, point->count,
                   point->threads, 100 * share);
     return !is_interrupted();
 }
@@ -90,11 +90,8 @@ static sp_status model_open(const bench_arguments *arguments, bench_model *model
     return status == SP_OK ? SP_OK : fail_prefix(status, "%s: ", path);
 }
 
-sp_status bench_run(bench_arguments *arguments, bench_job *job)
+sp_status bench_job_open(bench_arguments *arguments, bench_job *job)
 {
-    static const uint32_t usual[] = {1, 2, 4, 8, 16, 31, 64};
-    const uint32_t *points = arguments->point_count > 0 ? arguments->threads : usual;
-    const size_t count = arguments->point_count > 0 ? arguments->point_count : COUNT_OF(usual);
     if (arguments->batching != NULL) CALL(sp_set_option("BATCHING", arguments->batching));
     TRY(device_arguments_open(&arguments->model.device));
     for (uint32_t i = 0; i < arguments->path_count; i++) {
@@ -102,11 +99,24 @@ sp_status bench_run(bench_arguments *arguments, bench_job *job)
         TRY(model_open(arguments, &job->models[i], arguments->paths[i]));
     }
     job->rest_bytes = process_memory_read().now_bytes;
-    bench_report_models(&arguments->format, job);
+    return SP_OK;
+}
+
+sp_status bench_job_time_steps(const bench_arguments *arguments, bench_job *job)
+{
     for (uint32_t m = 0; m < job->count; m++) TRY(steps_run(arguments, &job->models[m]));
+    return SP_OK;
+}
+
+sp_status bench_run(bench_arguments *arguments, bench_job *job)
+{
+    TRY(bench_job_open(arguments, job));
+    bench_report_models(&arguments->format, job);
+    TRY(bench_job_time_steps(arguments, job));
     bench_report_head(&arguments->format);
-    for (size_t p = 0; p < count; p++) {
-        point_progress progress = {.threads = points[p], .number = p + 1, .count = count};
+    for (uint32_t p = 0; p < arguments->point_count; p++) {
+        point_progress progress = {
+            .threads = arguments->threads[p], .number = p + 1, .count = arguments->point_count};
         TRY(point_run(arguments, job, &progress));
     }
     return SP_OK;

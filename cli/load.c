@@ -34,6 +34,7 @@ typedef struct load_thread {
     uint64_t random;
     uint64_t *begun_ns; /* of the calls in flight, by slot */
     latencies latencies;
+    double shares; /* of calls that were in the window */
 } load_thread;
 
 struct load {
@@ -121,9 +122,19 @@ static bool thread_call(const load_thread *thread)
     return thread_go_on(thread, thread->side->call(thread->side->ctx, thread->number));
 }
 
+/* Of a call, how much of it was in the window. */
+static double share_in_window(const load *self, uint64_t begun_ns, uint64_t ended_ns)
+{
+    const uint64_t from = begun_ns > self->begin_ns ? begun_ns : self->begin_ns;
+    const uint64_t to = ended_ns < self->end_ns ? ended_ns : self->end_ns;
+    if (from > to) return 0;
+    return ended_ns > begun_ns ? (double)(to - from) / (double)(ended_ns - begun_ns) : 1;
+}
+
 static void latency_note(load_thread *thread, uint64_t begun_ns, uint64_t ended_ns)
 {
     const load *self = thread->owner;
+    thread->shares += share_in_window(self, begun_ns, ended_ns);
     if (ended_ns < self->begin_ns || ended_ns >= self->end_ns) return;
     latencies_add(&thread->latencies, ended_ns - begun_ns);
 }
@@ -296,6 +307,7 @@ static void results_fill(const load *self, const load_thread *threads, load_arri
     *result = (load_result){.missed = atomic_load(&arrivals->missed)};
     for (uint32_t i = 0; i < count; i++) {
         latencies_merge(&result->latencies, &threads[i].latencies);
+        result->shares_per_second += threads[i].shares / self->options->window_seconds;
     }
     result->per_second = (double)result->latencies.count / self->options->window_seconds;
 }

@@ -43,8 +43,11 @@ typedef struct load_options {
 typedef struct load_result {
     latencies latencies; /* of the calls that ended in the window; open loop: that arrived in it */
     double per_second;   /* their number by the window's length */
-    uint64_t missed;     /* open loop: arrivals that no thread was free for within another window */
-    double cores;        /* CPU time of the process in the window, by the window's length */
+    /* Closed loop: the same of all calls, each counted by the share of it that was in the window:
+     * not off by a whole call for each thread, which matters in windows of few calls. */
+    double shares_per_second;
+    uint64_t missed; /* open loop: arrivals that no thread was free for within another window */
+    double cores;    /* CPU time of the process in the window, by the window's length */
 } load_result;
 
 /* Errors: the first failure of a call; SP_OUT_OF_MEMORY; SP_EXHAUSTED, no more threads. */
