@@ -2,6 +2,7 @@
 #include "against.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "against_report.h"
 #include "interrupt.h"
 #include "progress.h"
+#include "text.h"
 
 typedef struct against {
     bench_arguments *arguments;
@@ -187,8 +189,22 @@ static sp_status points_measure(against *self)
         TRY(point_measure(self, threads, windows));
         progress_clear();
         against_report_point(&self->report, threads, windows);
+        bench_picture_add_point(&self->arguments->picture, threads);
+        for (uint32_t i = 0; i < SIDES; i++) {
+            bench_picture_set_rate(&self->arguments->picture, i, windows[i].per_second);
+        }
     }
     return SP_OK;
+}
+
+static void lines_draw(const against *self)
+{
+    char label[sizeof(side_greeting) + sizeof(shown_text) + sizeof ": "];
+    for (uint32_t i = 0; i < SIDES; i++) {
+        snprintf(label, sizeof label, "%s: %s", self->report.greetings[i].name,
+                 show_name(self->arguments->paths[0]).text);
+        bench_picture_add_line(&self->arguments->picture, label);
+    }
 }
 
 sp_status against_run(bench_arguments *arguments)
@@ -198,6 +214,7 @@ sp_status against_run(bench_arguments *arguments)
     progress_clear();
     if (status == SP_OK) {
         against_report_head(&self.report);
+        lines_draw(&self);
         status = points_measure(&self);
         progress_clear();
     }

@@ -96,6 +96,12 @@ static bool take_against(void *arguments, const char *value)
     return value[0] != '\0';
 }
 
+static bool take_svg(void *arguments, const char *value)
+{
+    ((bench_arguments *)arguments)->svg = value;
+    return value[0] != '\0';
+}
+
 static bool take_json(void *arguments, const char *value)
 {
     (void)value;
@@ -168,6 +174,13 @@ static const cli_option options[] = {
                                                "by the other's. For one model, on the cpu.",
      .take = take_against,
      .completion = COMPLETE_FILE},
+    {.name = "--svg",
+     .value = "FILE",
+     .limits = "a file, which is replaced",
+     .help = "Write a picture of the points: runs per second by the number of threads, a line for "
+             "each model or side.",
+     .take = take_svg,
+     .completion = COMPLETE_FILE},
     {.name = "--json",
      .help = "Print one JSON object per model and point, with --against per side and point, and "
              "with --per-op per step and op type.",
@@ -235,6 +248,18 @@ static sp_status bench_alone(bench_arguments *arguments)
     return status;
 }
 
+/* The picture has the points before a failure or Ctrl-C, too. */
+static sp_status bench_drawn(bench_arguments *arguments)
+{
+    char message[FAILURE_BYTES];
+    if (arguments->svg != NULL) TRY(bench_picture_open(&arguments->picture, arguments->svg));
+    const sp_status status =
+        arguments->against != NULL ? against_run(arguments) : bench_alone(arguments);
+    snprintf(message, sizeof message, "%s", status != SP_OK ? failure_message() : "");
+    const sp_status of_picture = bench_picture_close(&arguments->picture);
+    return status == SP_OK ? of_picture : fail(status, "%s", message);
+}
+
 static int bench_command(int argc, char **argv)
 {
     bench_arguments arguments = {.window_ms = 2000, .warm_up_ms = 300};
@@ -243,8 +268,7 @@ static int bench_command(int argc, char **argv)
         arguments_agree(&arguments, &code)) {
         interrupt_catch();
         points_default(&arguments);
-        const sp_status status =
-            arguments.against != NULL ? against_run(&arguments) : bench_alone(&arguments);
+        const sp_status status = bench_drawn(&arguments);
         if (is_interrupted()) fprintf(stderr, "streampool bench: interrupted\n");
         else if (status != SP_OK) failure_print(status);
         code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -28,8 +28,15 @@ static bool point_go_on(void *ctx, double share)
     return !is_interrupted();
 }
 
-static sp_status point_run(const bench_arguments *arguments, bench_job *job,
-                           point_progress *progress)
+static void point_draw(bench_picture *picture, const bench_job *job, uint32_t threads)
+{
+    bench_picture_add_point(picture, threads);
+    for (uint32_t m = 0; m < job->count; m++) {
+        bench_picture_set_rate(picture, m, job->models[m].result.per_second);
+    }
+}
+
+static sp_status point_run(bench_arguments *arguments, bench_job *job, point_progress *progress)
 {
     const uint32_t threads = progress->threads;
     const load_options load = {.threads = threads,
@@ -44,6 +51,7 @@ static sp_status point_run(const bench_arguments *arguments, bench_job *job,
     progress_clear();
     TRY(status);
     bench_report_point(&arguments->format, job, threads);
+    point_draw(&arguments->picture, job, threads);
     return SP_OK;
 }
 
@@ -112,6 +120,9 @@ sp_status bench_run(bench_arguments *arguments, bench_job *job)
 {
     TRY(bench_job_open(arguments, job));
     bench_report_models(&arguments->format, job);
+    for (uint32_t m = 0; m < job->count; m++) {
+        bench_picture_add_line(&arguments->picture, arguments->paths[m]);
+    }
     TRY(bench_job_time_steps(arguments, job));
     bench_report_head(&arguments->format);
     for (uint32_t p = 0; p < arguments->point_count; p++) {

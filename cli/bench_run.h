@@ -3,9 +3,10 @@
 #ifndef SP_CLI_BENCH_RUN_H
 #define SP_CLI_BENCH_RUN_H
 
+#include "bench_picture.h"
 #include "bench_report.h"
 
-#define BENCH_MAX_POINTS 64
+#define BENCH_MAX_POINTS PICTURE_MAX_POINTS
 
 typedef struct bench_arguments {
     model_arguments model; /* first; its path is unused */
@@ -21,6 +22,8 @@ typedef struct bench_arguments {
     bool has_steps;
     const char *against; /* the library of a peer, or NULL */
     bench_format format;
+    const char *svg; /* the file of the picture, or NULL */
+    bench_picture picture;
 } bench_arguments;
 
 /* Loads the models and prints what was asked for. `job` is zeroed; end with bench_job_close, also
