@@ -67,9 +67,18 @@ static sp_status models_open(child *self)
     return subject_open_empty(&self->empty, options->device, threads);
 }
 
-sp_status child_open(child *self, const worker_options *options, worker_greeting *greeting)
+static sp_status peer_start(child *self)
 {
-    *self = (child){.options = options};
+    const worker_options *options = self->options;
+    TRY(peer_load(&self->peer, options->library));
+    TRY(peer_case_make(&self->models[0].runner, options->paths[0], &self->of));
+    TRY(peer_open(&self->peer, &self->of, options->threads));
+    return from_library(sp_shutdown()); /* ends our threads; the inputs remain */
+}
+
+sp_status child_open(child *self, worker_greeting *greeting)
+{
+    const worker_options *options = self->options;
     TRY(process_prepare(options->mode));
     TRY(models_open(self));
     TRY(greeting_fill(self, greeting));
@@ -77,15 +86,14 @@ sp_status child_open(child *self, const worker_options *options, worker_greeting
     self->costs = (costs){.model = &self->models[0],
                           .empty = &self->empty,
                           .clock = is_cpu_time ? bench_processor_clock : sp_clock_now};
-    if (options->mode != WORKER_PEER) return SP_OK;
-    TRY(peer_open(&self->peer, options->library, &self->models[0], options->threads));
-    return from_library(sp_shutdown()); /* ends our threads; the inputs remain */
+    return options->mode == WORKER_PEER ? peer_start(self) : SP_OK;
 }
 
 void child_close(child *self)
 {
     costs_close(&self->costs);
     peer_close(&self->peer);
+    peer_case_free(&self->of);
     subject_close(&self->empty);
     for (uint32_t i = 0; i < 2; i++) subject_close(&self->models[i]);
 }

@@ -6,21 +6,22 @@
 #include "batching_arrivals.h"
 #include "batching_callers.h"
 #include "batching_costs.h"
-#include "batching_peer.h"
 #include "batching_worker.h"
+#include "peer.h"
 
-/* Zeroed: nothing to close. */
+/* Zeroed but for the options: nothing to close. */
 typedef struct child {
     const worker_options *options;
     subject models[2];
     subject empty;
     peer peer;
+    peer_case of; /* of the peer */
     costs costs;
 } child;
 
 /* Sets the options of the process and loads what its windows call. End with child_close, also after
  * a failure. */
-sp_status child_open(child *self, const worker_options *options, worker_greeting *greeting);
+sp_status child_open(child *self, worker_greeting *greeting);
 sp_status child_measure(child *self, const window *asked, window_result *out);
 void child_close(child *self);
 

@@ -44,11 +44,9 @@ typedef struct window_figures {
 } window_figures;
 
 typedef struct window_result {
-    sp_status status;
-    char message[FAILURE_BYTES]; /* of a failure */
-    window_figures figures[2];   /* by model */
-    double ns;                   /* WINDOW_COST; WINDOW_ROWS: per row, 0 if there is none */
-    uint32_t rows;               /* WINDOW_ROWS: those measured, at most as many as asked for */
+    window_figures figures[2]; /* by model */
+    double ns;                 /* WINDOW_COST; WINDOW_ROWS: per row, 0 if there is none */
+    uint32_t rows;             /* WINDOW_ROWS: those measured, at most as many as asked for */
 } window_result;
 
 #endif

@@ -5,9 +5,9 @@
 #define SP_BENCH_BATCHING_WORKER_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "batching_window.h"
+#include "service.h"
 
 typedef enum worker_mode {
     WORKER_COMBINE, /* STREAMPOOL_BATCHING=combine */
@@ -27,8 +27,6 @@ typedef struct worker_options {
 
 /* Of the first model and its device. */
 typedef struct worker_greeting {
-    sp_status status;
-    char message[FAILURE_BYTES];
     bool is_separable;
     char reason[FAILURE_BYTES]; /* if not */
     uint32_t width;
@@ -37,8 +35,7 @@ typedef struct worker_greeting {
 
 /* Zeroed: none. */
 typedef struct worker {
-    pid_t process;
-    int socket;
+    service service;
     worker_greeting greeting;
 } worker;
 

@@ -5,32 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <streampool/option.h>
-
+#include "against.h"
 #include "arguments.h"
-#include "bench_report.h"
+#include "bench_run.h"
+#include "bench_steps.h"
 #include "command.h"
 #include "failure.h"
-#include "sizes.h"
+#include "interrupt.h"
+#include "source.h"
 
-#define MAX_POINTS 64
 #define MAX_THREADS 1024
 #define MAX_MILLISECONDS 3600000
 #define MAX_IN_FLIGHT 4096
-
-typedef struct bench_arguments {
-    model_arguments model; /* first; its path is unused */
-    const char *paths[LOAD_MAX_SIDES];
-    uint32_t path_count;
-    uint32_t threads[MAX_POINTS];
-    uint32_t point_count; /* 0: the default */
-    uint64_t window_ms, warm_up_ms;
-    uint64_t rate;
-    uint32_t in_flight;   /* 0: calls that return when the run is done */
-    const char *batching; /* a value of STREAMPOOL_BATCHING, or NULL */
-    bool has_queues;
-    bench_format format;
-} bench_arguments;
 
 /* ---- arguments ---- */
 
@@ -51,7 +37,8 @@ static bool take_threads(void *arguments, const char *value)
     out->point_count = 0;
     for (char *number; is_good && (number = strsep(&rest, ",")) != NULL;) {
         uint64_t threads;
-        is_good = out->point_count < MAX_POINTS && number_parse(number, 1, MAX_THREADS, &threads);
+        is_good =
+            out->point_count < BENCH_MAX_POINTS && number_parse(number, 1, MAX_THREADS, &threads);
         if (is_good) out->threads[out->point_count++] = (uint32_t)threads;
     }
     free(text);
@@ -96,6 +83,25 @@ static bool take_statistics(void *arguments, const char *value)
     return true;
 }
 
+static bool take_per_op(void *arguments, const char *value)
+{
+    (void)value;
+    ((bench_arguments *)arguments)->has_steps = true;
+    return true;
+}
+
+static bool take_against(void *arguments, const char *value)
+{
+    ((bench_arguments *)arguments)->against = value;
+    return value[0] != '\0';
+}
+
+static bool take_svg(void *arguments, const char *value)
+{
+    ((bench_arguments *)arguments)->svg = value;
+    return value[0] != '\0';
+}
+
 static bool take_json(void *arguments, const char *value)
 {
     (void)value;
@@ -106,7 +112,7 @@ static bool take_json(void *arguments, const char *value)
 static const cli_option options[] = {
     {.name = "--threads",
      .value = "LIST",
-     .limits = "up to " TEXT_OF(MAX_POINTS) " numbers from 1 to " TEXT_OF(
+     .limits = "up to " TEXT_OF(BENCH_MAX_POINTS) " numbers from 1 to " TEXT_OF(
          MAX_THREADS) ", separated by commas",
      .help = "How many threads call each model at the same time, one point of the bench for each "
              "number; 1,2,4,8,16,31,64 unless a list is given.",
@@ -131,7 +137,7 @@ static const cli_option options[] = {
      .value = "N",
      .limits = "a number from 1 to " TEXT_OF(MAX_IN_FLIGHT),
      .help = "Each thread submits runs and keeps so many in flight: it waits for the oldest one "
-             "before it submits the next. Not with --rate.",
+             "before it submits the next. Not with --rate or --against.",
      .take = take_in_flight},
     {.name = "--batching",
      .value = "MODE",
@@ -142,15 +148,52 @@ static const cli_option options[] = {
      .take = take_batching},
     {.name = "--statistics",
      .help = "Print for each point how many runs waited, how long, and the sizes of the batches. "
-             "JSON always has them.",
+             "JSON always has them. Not with --against.",
      .take = take_statistics},
-    {.name = "--json", .help = "Print one JSON object per model and point.", .take = take_json},
+    {.name = "--per-op",
+     .help =
+         "Before the points, time each step of a run on one thread for the length of a window, "
+         "at most " TEXT_OF(BENCH_STEPS_RUNS) " runs: prints the median of each step, its share "
+                                              "of the run, and where the op has a known number of "
+                                              "multiply-adds its GFLOP/s and "
+                                              "their share of what one core was measured to do; "
+                                              "then the same by op type. On the "
+                                              "cpu, for models that one plan computes.",
+     .take = take_per_op},
+    {.name = "--against",
+     .value = "LIBRARY",
+     .limits = "the file of ONNX Runtime's library, libonnxruntime.so, version 1.13 or newer",
+     .help =
+         "Run the same on ONNX Runtime: one session on its cpu, which all threads call, with one "
+         "intra-op thread, so that a run uses its caller's thread alone, and all other options "
+         "as they are without a choice. Its outputs are compared first: differences "
+         "above 1e-3 + 1 % are a failure. Each side has a process of its own; in a point they "
+         "take turns: " TEXT_OF(AGAINST_TURNS) " windows a side share its length, each at least "
+                                               "three runs long, and medians are printed. The "
+                                               "ratio is streampool's runs per second "
+                                               "by the other's. For one model, on the cpu.",
+     .take = take_against,
+     .completion = COMPLETE_FILE},
+    {.name = "--svg",
+     .value = "FILE",
+     .limits = "a file, which is replaced",
+     .help = "Write a picture of the points: runs per second by the number of threads, a line for "
+             "each model or side.",
+     .take = take_svg,
+     .completion = COMPLETE_FILE},
+    {.name = "--json",
+     .help = "Print one JSON object per model and point, with --against per side and point, and "
+             "with --per-op per step and op type.",
+     .take = take_json},
     MODEL_OPTIONS,
     DEVICE_OPTIONS,
 };
 
 static const cli_example examples[] = {
     {"bench model.onnx", "How the throughput changes with the number of threads."},
+    {"bench model.onnx --against libonnxruntime.so",
+     "The same beside ONNX Runtime, with the ratio for each number of threads."},
+    {"bench model.onnx --threads 1 --per-op", "Where the time of a run goes."},
     {"bench model.onnx --threads 31 --rate 5000",
      "Latencies at 5,000 runs a second, served by 31 threads."},
     {"bench a.onnx b.onnx --threads 16 --json", "Two models at once, 16 threads each."},
@@ -160,58 +203,61 @@ static const cli_example examples[] = {
 
 /* ---- the command ---- */
 
-static sp_status run_point(const bench_arguments *arguments, bench_job *job, uint32_t threads)
+/* NULL, or what excludes --against. */
+static const char *against_conflict(const bench_arguments *arguments)
 {
-    const load_options load = {.threads = threads,
-                               .warm_up_seconds = (double)arguments->warm_up_ms / 1000,
-                               .window_seconds = (double)arguments->window_ms / 1000,
-                               .rate = (double)arguments->rate,
-                               .in_flight = arguments->in_flight};
-    TRY(bench_point_run(job, &load));
-    bench_report_point(&arguments->format, job, threads);
-    return SP_OK;
-}
-
-/* A file that cannot be loaded is named by runner_load. */
-static sp_status model_open(const bench_arguments *arguments, bench_model *model, const char *path)
-{
-    model->arguments = arguments->model;
-    model->arguments.path = path;
-    TRY(runner_load(&model->arguments, &model->runner));
-    sp_status status = runner_open_inputs(&model->arguments, &model->runner);
-    if (status == SP_OK) {
-        if (!arguments->format.is_json) sizes_print(&model->runner.inputs);
-        status = runner_run_first(&model->arguments, &model->runner);
-    }
-    if (status == SP_OK && arguments->has_queues) {
-        status = from_library(sp_batch_queue_create(model->runner.model, NULL, &model->queue));
-    }
-    return status == SP_OK ? SP_OK : fail_prefix(status, "%s: ", path);
-}
-
-static sp_status run_all(bench_arguments *arguments, bench_job *job)
-{
-    static const uint32_t usual[] = {1, 2, 4, 8, 16, 31, 64};
-    const uint32_t *points = arguments->point_count > 0 ? arguments->threads : usual;
-    const size_t count = arguments->point_count > 0 ? arguments->point_count : COUNT_OF(usual);
-    if (arguments->batching != NULL) CALL(sp_set_option("BATCHING", arguments->batching));
-    TRY(device_arguments_open(&arguments->model.device));
-    for (uint32_t i = 0; i < arguments->path_count; i++) {
-        job->count = i + 1;
-        TRY(model_open(arguments, &job->models[i], arguments->paths[i]));
-    }
-    bench_report_head(&arguments->format);
-    for (size_t p = 0; p < count; p++) TRY(run_point(arguments, job, points[p]));
-    return SP_OK;
+    const char *device = arguments->model.device.device;
+    if (arguments->in_flight > 0) return "--in-flight: ONNX Runtime submits no runs";
+    if (arguments->format.has_statistics) return "--statistics: ONNX Runtime has none";
+    if (arguments->path_count > 1) return "several models: one is compared";
+    if (device != NULL && strcmp(device, "cpu") != 0) return "--device: the cpu is compared";
+    if (is_standard_input(arguments->paths[0])) return "standard input: both sides read the model";
+    return NULL;
 }
 
 static bool arguments_agree(const bench_arguments *arguments, int *exit_code)
 {
-    if (arguments->rate == 0 || arguments->in_flight == 0) return true;
-    fprintf(stderr, "streampool bench: --rate and --in-flight exclude each other: arrivals are "
-                    "served by calls that return when the run is done\n");
+    const char *conflict = arguments->against != NULL ? against_conflict(arguments) : NULL;
+    const bool is_open_and_in_flight = arguments->rate > 0 && arguments->in_flight > 0;
+    if (conflict == NULL && !is_open_and_in_flight) return true;
+    if (conflict != NULL) {
+        fprintf(stderr, "streampool bench: --against does not go with %s\n", conflict);
+    } else {
+        fprintf(stderr, "streampool bench: --rate and --in-flight exclude each other: arrivals are "
+                        "served by calls that return when the run is done\n");
+    }
     *exit_code = SP_EXIT_USAGE;
     return false;
+}
+
+static void points_default(bench_arguments *arguments)
+{
+    static const uint32_t usual[] = {1, 2, 4, 8, 16, 31, 64};
+    if (arguments->point_count > 0) return;
+    memcpy(arguments->threads, usual, sizeof usual);
+    arguments->point_count = COUNT_OF(usual);
+}
+
+static sp_status bench_alone(bench_arguments *arguments)
+{
+    bench_job *job = calloc(1, sizeof *job);
+    if (job == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for the bench");
+    const sp_status status = bench_run(arguments, job);
+    bench_job_close(job);
+    free(job);
+    return status;
+}
+
+/* The picture has the points before a failure or Ctrl-C, too. */
+static sp_status bench_drawn(bench_arguments *arguments)
+{
+    char message[FAILURE_BYTES];
+    if (arguments->svg != NULL) TRY(bench_picture_open(&arguments->picture, arguments->svg));
+    const sp_status status =
+        arguments->against != NULL ? against_run(arguments) : bench_alone(arguments);
+    snprintf(message, sizeof message, "%s", status != SP_OK ? failure_message() : "");
+    const sp_status of_picture = bench_picture_close(&arguments->picture);
+    return status == SP_OK ? of_picture : fail(status, "%s", message);
 }
 
 static int bench_command(int argc, char **argv)
@@ -220,18 +266,15 @@ static int bench_command(int argc, char **argv)
     int code;
     if (arguments_parse(&sp__command_bench, argc, argv, &arguments, &code) &&
         arguments_agree(&arguments, &code)) {
-        bench_job *job = calloc(1, sizeof *job);
-        const sp_status status = job != NULL ? run_all(&arguments, job)
-                                             : fail(SP_OUT_OF_MEMORY, "no memory for the bench");
-        if (status != SP_OK) failure_print(status);
-        for (uint32_t i = 0; job != NULL && i < job->count; i++) {
-            sp_batch_queue_release(job->models[i].queue);
-            runner_close(&job->models[i].runner);
-        }
-        free(job);
+        interrupt_catch();
+        points_default(&arguments);
+        const sp_status status = bench_drawn(&arguments);
+        if (is_interrupted()) fprintf(stderr, "streampool bench: interrupted\n");
+        else if (status != SP_OK) failure_print(status);
         code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     model_arguments_free(&arguments.model);
+    if (is_interrupted()) interrupt_exit();
     return code;
 }
 
@@ -239,12 +282,16 @@ const cli_command sp__command_bench = {
     .name = "bench",
     .summary = "throughput and latencies of models under a rising number of threads",
     .description =
-        "Runs models from a rising number of threads. Prints for each number the runs per "
+        "Runs models from a rising number of threads. Prints how long the load and the first run "
+        "of each model took (with its plan) and the memory of the process after them; then for "
+        "each number of threads the runs per "
         "second, their share of the best of the smaller numbers, how many runs were computed "
-        "together on average, and the latencies that half, 99 % and 99.9 % of the runs do not "
-        "exceed. Each model has threads of its own; several models run at the same time. The "
+        "together on average, how many processors the process used (CPU time by time), the "
+        "latencies that half, 99 % and 99.9 % of the runs do not "
+        "exceed, and the most memory of the process so far. Each model has threads of its own; "
+        "several models run at the same time. The "
         "options of inputs hold for each model. A run whose bits are not those of the model's "
-        "first run is a failure.",
+        "first run is a failure. Ctrl-C ends the bench: the points before it are printed.",
     .operand = "MODEL",
     .operand_help = MODEL_OPERAND_HELP,
     .take_operand = take_path,

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "process.h"
+
 /* ---- runs ---- */
 
 static size_t place_of(const bench_model *model, uint32_t thread, uint32_t slot)
@@ -114,6 +116,7 @@ sp_status bench_point_run(bench_job *job, const load_options *load)
     sp_status status = point_begin(job, slots, count);
     if (status == SP_OK) status = point_load(job, load);
     if (status == SP_OK) status = point_end(job, count);
+    job->peak_bytes = process_memory_read().peak_bytes;
     for (uint32_t m = 0; m < job->count; m++) outputs_free(&job->models[m], count);
     return status;
 }

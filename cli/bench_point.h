@@ -22,7 +22,9 @@ typedef struct bench_model {
 typedef struct bench_job {
     bench_model models[LOAD_MAX_SIDES];
     uint32_t count;
-    double best; /* of all models together */
+    double best;         /* of all models together */
+    uint64_t rest_bytes; /* memory of the process after the first runs */
+    uint64_t peak_bytes; /* the most of it up to the end of the current point */
 } bench_job;
 
 /* Runs the load on all models. SP_INTERNAL: a run has other bits than the model's first run. Other

@@ -49,6 +49,16 @@ static double microseconds(uint64_t ns)
     return (double)ns / 1000;
 }
 
+static double milliseconds(uint64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+static double megabytes(uint64_t bytes)
+{
+    return (double)bytes / 1e6;
+}
+
 static double mean_wait_us(const sp_model_statistics *statistics)
 {
     if (statistics->waited == 0) return 0;
@@ -60,24 +70,13 @@ static double mean_wait_us(const sp_model_statistics *statistics)
 /* One row of output. */
 typedef struct bench_row {
     const char *model;
+    const model_runner *runner; /* NULL: the sum of all models */
+    const bench_job *job;
     uint32_t threads;
     const load_result *result;
     sp_model_statistics statistics;
     double share; /* of the best rate of the points before */
 } bench_row;
-
-/* A text as a JSON string. */
-static void print_json_text(const char *text)
-{
-    putchar('"');
-    for (const char *at = text; *at != '\0'; at++) {
-        const unsigned char c = (unsigned char)*at;
-        if (c == '"' || c == '\\') printf("\\%c", c);
-        else if (c < 0x20) printf("\\u%04x", c);
-        else putchar(c);
-    }
-    putchar('"');
-}
 
 static void print_json_batches(const sp_model_statistics *statistics)
 {
@@ -97,8 +96,13 @@ static void print_row_json(const bench_row *row)
     const latencies *all = &result->latencies;
     printf("{\"model\":");
     print_json_text(row->model);
-    printf(",\"threads\":%u,\"per_second\":%.1f,\"share_of_best\":%.3f,\"runs_per_batch\":%.2f",
-           row->threads, result->per_second, row->share, runs_per_batch(&row->statistics));
+    printf(",\"threads\":%u,\"cores\":%.2f", row->threads, result->cores);
+    printf(",\"load_ms\":%.3f,\"first_run_ms\":%.3f", milliseconds(row->runner->load_ns),
+           milliseconds(row->runner->first_run_ns));
+    printf(",\"rest_bytes\":%llu,\"peak_bytes\":%llu", (unsigned long long)row->job->rest_bytes,
+           (unsigned long long)row->job->peak_bytes);
+    printf(",\"per_second\":%.1f,\"share_of_best\":%.3f,\"runs_per_batch\":%.2f",
+           result->per_second, row->share, runs_per_batch(&row->statistics));
     printf(",\"waited\":%.3f,\"mean_wait_us\":%.1f", waited_share(&row->statistics),
            mean_wait_us(&row->statistics));
     print_json_batches(&row->statistics);
@@ -128,12 +132,12 @@ static void print_row_text(const bench_row *row)
 {
     const load_result *result = row->result;
     const latencies *all = &result->latencies;
-    printf("%7u %12.1f %8.2f %7.1f %11.1f %11.1f %11.1f %11.1f  %s", row->threads,
-           result->per_second, row->share, runs_per_batch(&row->statistics),
+    printf("%7u %12.1f %8.2f %7.1f %7.2f %11.1f %11.1f %11.1f %11.1f %9.1f  %s", row->threads,
+           result->per_second, row->share, runs_per_batch(&row->statistics), result->cores,
            microseconds(latencies_percentile(all, 0.5)),
            microseconds(latencies_percentile(all, 0.99)),
            microseconds(latencies_percentile(all, 0.999)), microseconds(all->max_ns),
-           show_name(row->model).text);
+           megabytes(row->job->peak_bytes), show_name(row->model).text);
     if (result->missed > 0) {
         printf("  (%llu arrivals not served)", (unsigned long long)result->missed);
     }
@@ -160,11 +164,24 @@ static double share_of_best(double *best, double rate)
     return share;
 }
 
+void bench_report_models(const bench_format *format, const bench_job *job)
+{
+    if (format->is_json) return;
+    for (uint32_t m = 0; m < job->count; m++) {
+        const model_runner *runner = &job->models[m].runner;
+        printf("%s: loaded in %.1f ms, first run in %.1f ms\n",
+               show_name(job->models[m].arguments.path).text, milliseconds(runner->load_ns),
+               milliseconds(runner->first_run_ns));
+    }
+    printf("memory at rest: %.1f MB\n", megabytes(job->rest_bytes));
+    fflush(stdout);
+}
+
 void bench_report_head(const bench_format *format)
 {
     if (format->is_json) return;
-    printf("%7s %12s %8s %7s %11s %11s %11s %11s  %s\n", "threads", "runs/s", "of best", "batch",
-           "p50 us", "p99 us", "p99.9 us", "max us", "model");
+    printf("%7s %12s %8s %7s %7s %11s %11s %11s %11s %9s  %s\n", "threads", "runs/s", "of best",
+           "batch", "cores", "p50 us", "p99 us", "p99.9 us", "max us", "peak MB", "model");
 }
 
 void bench_report_point(const bench_format *format, bench_job *job, uint32_t threads)
@@ -175,6 +192,8 @@ void bench_report_point(const bench_format *format, bench_job *job, uint32_t thr
         bench_model *model = &job->models[m];
         const load_result *result = &model->result;
         const bench_row row = {.model = model->arguments.path,
+                               .runner = &model->runner,
+                               .job = job,
                                .threads = threads,
                                .result = result,
                                .statistics = statistics_between(&model->before, &model->after),
@@ -184,9 +203,11 @@ void bench_report_point(const bench_format *format, bench_job *job, uint32_t thr
         latencies_merge(&total.latencies, &result->latencies);
         total.per_second += result->per_second;
         total.missed += result->missed;
+        total.cores = result->cores;
     }
     if (job->count > 1 && !format->is_json) {
         print_row_text(&(bench_row){.model = "all",
+                                    .job = job,
                                     .threads = threads,
                                     .result = &total,
                                     .statistics = sum,

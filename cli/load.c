@@ -12,7 +12,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "process.h"
+
 #define NS_PER_SECOND 1e9
+#define LOOK_NS UINT64_C(50000000) /* how often a wait looks whether the load is over */
 
 typedef struct load load;
 
@@ -31,13 +34,15 @@ typedef struct load_thread {
     uint64_t random;
     uint64_t *begun_ns; /* of the calls in flight, by slot */
     latencies latencies;
+    double shares; /* of calls that were in the window */
 } load_thread;
 
 struct load {
     const load_options *options;
     uint32_t thread_count; /* of all sides */
     pthread_mutex_t lock;
-    pthread_cond_t is_begun;
+    pthread_cond_t is_begun, has_ended;
+    uint32_t started, ended; /* threads; guarded by lock */
     /* Written once, under the lock; 0: not begun. */
     uint64_t start_ns, begin_ns, end_ns; /* the window: [begin_ns, end_ns) */
     atomic_bool is_over;                 /* a call has failed, or a thread did not start */
@@ -45,17 +50,15 @@ struct load {
     char message[FAILURE_BYTES];
 };
 
-static uint64_t now_ns(void)
+static struct timespec timespec_of(uint64_t ns)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * (uint64_t)NS_PER_SECOND + (uint64_t)now.tv_nsec;
+    return (struct timespec){.tv_sec = (time_t)(ns / (uint64_t)NS_PER_SECOND),
+                             .tv_nsec = (long)(ns % (uint64_t)NS_PER_SECOND)};
 }
 
 static void sleep_until(uint64_t ns)
 {
-    const struct timespec until = {.tv_sec = (time_t)(ns / (uint64_t)NS_PER_SECOND),
-                                   .tv_nsec = (long)(ns % (uint64_t)NS_PER_SECOND)};
+    const struct timespec until = timespec_of(ns);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) {
     }
 }
@@ -85,6 +88,15 @@ static void arrival_miss(load_arrivals *arrivals)
     atomic_fetch_add_explicit(&arrivals->missed, 1, memory_order_relaxed);
 }
 
+/* False: the load is over. */
+static bool arrival_await(const load *self, uint64_t arrival)
+{
+    for (uint64_t now; (now = clock_ns()) < arrival && !atomic_load(&self->is_over);) {
+        sleep_until(arrival - now < LOOK_NS ? arrival : now + LOOK_NS);
+    }
+    return !atomic_load(&self->is_over);
+}
+
 /* ---- threads ---- */
 
 static void load_fail(load *self, sp_status status)
@@ -110,9 +122,19 @@ static bool thread_call(const load_thread *thread)
     return thread_go_on(thread, thread->side->call(thread->side->ctx, thread->number));
 }
 
+/* Of a call, how much of it was in the window. */
+static double share_in_window(const load *self, uint64_t begun_ns, uint64_t ended_ns)
+{
+    const uint64_t from = begun_ns > self->begin_ns ? begun_ns : self->begin_ns;
+    const uint64_t to = ended_ns < self->end_ns ? ended_ns : self->end_ns;
+    if (from > to) return 0;
+    return ended_ns > begun_ns ? (double)(to - from) / (double)(ended_ns - begun_ns) : 1;
+}
+
 static void latency_note(load_thread *thread, uint64_t begun_ns, uint64_t ended_ns)
 {
     const load *self = thread->owner;
+    thread->shares += share_in_window(self, begun_ns, ended_ns);
     if (ended_ns < self->begin_ns || ended_ns >= self->end_ns) return;
     latencies_add(&thread->latencies, ended_ns - begun_ns);
 }
@@ -120,10 +142,10 @@ static void latency_note(load_thread *thread, uint64_t begun_ns, uint64_t ended_
 static void run_closed(load_thread *thread)
 {
     const load *self = thread->owner;
-    uint64_t before = now_ns();
+    uint64_t before = clock_ns();
     while (before < self->end_ns && !atomic_load(&self->is_over)) {
         if (!thread_call(thread)) return;
-        const uint64_t after = now_ns();
+        const uint64_t after = clock_ns();
         latency_note(thread, before, after);
         before = after;
     }
@@ -134,13 +156,13 @@ static void call_end(load_thread *thread, uint32_t slot)
 {
     const load_side *side = thread->side;
     if (!thread_go_on(thread, side->end(side->ctx, thread->number, slot))) return;
-    latency_note(thread, thread->begun_ns[slot], now_ns());
+    latency_note(thread, thread->begun_ns[slot], clock_ns());
 }
 
 static bool call_begin(load_thread *thread, uint32_t slot)
 {
     const load_side *side = thread->side;
-    thread->begun_ns[slot] = now_ns();
+    thread->begun_ns[slot] = clock_ns();
     return thread_go_on(thread, side->begin(side->ctx, thread->number, slot));
 }
 
@@ -149,7 +171,7 @@ static void run_in_flight(load_thread *thread)
     const load *self = thread->owner;
     const uint64_t most = self->options->in_flight;
     uint64_t begun = 0, ended = 0;
-    while (now_ns() < self->end_ns && !atomic_load(&self->is_over)) {
+    while (clock_ns() < self->end_ns && !atomic_load(&self->is_over)) {
         if (begun - ended == most) call_end(thread, (uint32_t)(ended++ % most));
         if (!call_begin(thread, (uint32_t)(begun % most))) break;
         begun++;
@@ -164,14 +186,20 @@ static void run_open(load_thread *thread)
     while (!atomic_load(&self->is_over)) {
         const uint64_t arrival = arrival_take(thread);
         if (arrival >= self->end_ns) return;
-        if (now_ns() >= given_up_ns) {
+        if (clock_ns() >= given_up_ns) {
             arrival_miss(thread->arrivals);
             continue;
         }
-        sleep_until(arrival);
-        if (!thread_call(thread)) return;
-        if (arrival >= self->begin_ns) latencies_add(&thread->latencies, now_ns() - arrival);
+        if (!arrival_await(self, arrival) || !thread_call(thread)) return;
+        if (arrival >= self->begin_ns) latencies_add(&thread->latencies, clock_ns() - arrival);
     }
+}
+
+static void thread_end(load *self)
+{
+    pthread_mutex_lock(&self->lock);
+    if (++self->ended == self->started) pthread_cond_signal(&self->has_ended);
+    pthread_mutex_unlock(&self->lock);
 }
 
 static void *thread_main(void *arg)
@@ -185,20 +213,77 @@ static void *thread_main(void *arg)
     if (self->options->rate > 0) run_open(thread);
     else if (self->options->in_flight > 0) run_in_flight(thread);
     else run_closed(thread);
+    thread_end(self);
     return NULL;
 }
 
 /* ---- the load ---- */
 
-static void load_begin(load *self, load_arrivals *arrivals, uint32_t side_count)
+static void load_init(load *self)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->is_begun, NULL);
+    pthread_cond_init(&self->has_ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static void load_deinit(load *self)
+{
+    pthread_cond_destroy(&self->has_ended);
+    pthread_cond_destroy(&self->is_begun);
+    pthread_mutex_destroy(&self->lock);
+}
+
+static void load_begin(load *self, load_arrivals *arrivals, uint32_t side_count, uint32_t started)
 {
     pthread_mutex_lock(&self->lock);
-    self->start_ns = now_ns();
+    self->started = started;
+    self->start_ns = clock_ns();
     self->begin_ns = self->start_ns + (uint64_t)(self->options->warm_up_seconds * NS_PER_SECOND);
     self->end_ns = self->begin_ns + (uint64_t)(self->options->window_seconds * NS_PER_SECOND);
     for (uint32_t s = 0; s < side_count; s++) atomic_store(&arrivals[s].next_ns, self->start_ns);
     pthread_cond_broadcast(&self->is_begun);
     pthread_mutex_unlock(&self->lock);
+}
+
+/* Asks the owner of the load whether it goes on. */
+static void load_ask(load *self)
+{
+    const load_options *options = self->options;
+    const uint64_t now = clock_ns();
+    const double share = (double)(now - self->start_ns) / (double)(self->end_ns - self->start_ns);
+    if (options->go_on == NULL || options->go_on(options->ctx, share < 1 ? share : 1)) return;
+    load_fail(self, fail(SP_CANCELLED, "the load was ended before its time"));
+}
+
+/* Waits until `until_ns`, or until all threads have ended. */
+static void load_wait(load *self, uint64_t until_ns)
+{
+    pthread_mutex_lock(&self->lock);
+    for (uint64_t now; self->ended < self->started && (now = clock_ns()) < until_ns;) {
+        const struct timespec next =
+            timespec_of(until_ns - now < LOOK_NS ? until_ns : now + LOOK_NS);
+        pthread_cond_timedwait(&self->has_ended, &self->lock, &next);
+        pthread_mutex_unlock(&self->lock);
+        load_ask(self);
+        pthread_mutex_lock(&self->lock);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* While the threads run. Returns how many processors the process used in the window. */
+static double load_watch(load *self)
+{
+    load_wait(self, self->begin_ns);
+    const uint64_t cpu_ns = process_cpu_ns();
+    load_wait(self, self->end_ns);
+    const double cores =
+        (double)(process_cpu_ns() - cpu_ns) / (double)(self->end_ns - self->begin_ns);
+    load_wait(self, UINT64_MAX); /* calls that have begun */
+    return cores;
 }
 
 static uint32_t threads_start(load *self, load_thread *threads, uint32_t count)
@@ -222,6 +307,7 @@ static void results_fill(const load *self, const load_thread *threads, load_arri
     *result = (load_result){.missed = atomic_load(&arrivals->missed)};
     for (uint32_t i = 0; i < count; i++) {
         latencies_merge(&result->latencies, &threads[i].latencies);
+        result->shares_per_second += threads[i].shares / self->options->window_seconds;
     }
     result->per_second = (double)result->latencies.count / self->options->window_seconds;
 }
@@ -244,10 +330,7 @@ static void threads_init(load *self, const load_side *sides, load_arrivals *arri
 sp_status load_run(const load_options *options, const load_side *sides, uint32_t side_count,
                    load_result *results)
 {
-    load self = {.options = options,
-                 .thread_count = options->threads * side_count,
-                 .lock = PTHREAD_MUTEX_INITIALIZER,
-                 .is_begun = PTHREAD_COND_INITIALIZER};
+    load self = {.options = options, .thread_count = options->threads * side_count};
     load_arrivals arrivals[LOAD_MAX_SIDES] = {0};
     load_thread *threads = calloc(self.thread_count, sizeof *threads);
     uint64_t *begun_ns =
@@ -257,13 +340,17 @@ sp_status load_run(const load_options *options, const load_side *sides, uint32_t
         free(begun_ns);
         return fail(SP_OUT_OF_MEMORY, "no memory for %u threads", self.thread_count);
     }
+    load_init(&self);
     threads_init(&self, sides, arrivals, threads, begun_ns);
     const uint32_t started = threads_start(&self, threads, self.thread_count);
-    load_begin(&self, arrivals, side_count);
+    load_begin(&self, arrivals, side_count, started);
+    const double cores = load_watch(&self);
     for (uint32_t i = 0; i < started; i++) pthread_join(threads[i].handle, NULL);
     for (uint32_t s = 0; s < side_count; s++) {
         results_fill(&self, &threads[(size_t)s * options->threads], &arrivals[s], &results[s]);
+        results[s].cores = cores;
     }
+    load_deinit(&self);
     free(threads);
     free(begun_ns);
     return self.status == SP_OK ? SP_OK : fail(self.status, "%s", self.message);

@@ -9,6 +9,8 @@
 #ifndef SP_CLI_LOAD_H
 #define SP_CLI_LOAD_H
 
+#include <stdbool.h>
+
 #include <streampool/status.h>
 
 #include "failure.h"
@@ -32,12 +34,20 @@ typedef struct load_options {
     double warm_up_seconds, window_seconds;
     double rate;        /* arrivals a second on each side; 0: closed loop */
     uint32_t in_flight; /* closed loop: calls of each thread at the same time; 0: by `call` */
+    /* NULL, or called some twenty times a second by the thread that waits for the load, with the
+     * share of the time that has passed. False ends the load: SP_CANCELLED. */
+    bool (*go_on)(void *ctx, double share);
+    void *ctx;
 } load_options;
 
 typedef struct load_result {
     latencies latencies; /* of the calls that ended in the window; open loop: that arrived in it */
     double per_second;   /* their number by the window's length */
-    uint64_t missed;     /* open loop: arrivals that no thread was free for within another window */
+    /* Closed loop: the same of all calls, each counted by the share of it that was in the window:
+     * not off by a whole call for each thread, which matters in windows of few calls. */
+    double shares_per_second;
+    uint64_t missed; /* open loop: arrivals that no thread was free for within another window */
+    double cores;    /* CPU time of the process in the window, by the window's length */
 } load_result;
 
 /* Errors: the first failure of a call; SP_OUT_OF_MEMORY; SP_EXHAUSTED, no more threads. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "failure.h"
+#include "process.h"
 #include "sizes.h"
 #include "source.h"
 #include "tensors.h"
@@ -29,12 +30,14 @@ sp_status runner_load(const model_arguments *arguments, model_runner *out)
     model_source source;
     sp_model_info info;
     *out = (model_runner){0};
+    const uint64_t start_ns = clock_ns();
     sp_status status = source_open(arguments->path, &source);
     if (status == SP_OK) {
         status = source_load(&source, &arguments->device.options, &out->model);
     }
     source_close(&source);
     if (status != SP_OK) return status;
+    out->load_ns = clock_ns() - start_ns;
     CALL(sp_model_get_info(out->model, &info));
     out->output_count = info.output_count;
     return SP_OK;
@@ -94,10 +97,14 @@ sp_status runner_open_inputs(const model_arguments *arguments, model_runner *run
  * them. */
 sp_status runner_run_first(const model_arguments *arguments, model_runner *runner)
 {
+    uint64_t start_ns = clock_ns();
     TRY(check_plan(arguments, runner));
+    runner->first_run_ns = clock_ns() - start_ns; /* it has made the plan, unless it did nothing */
     TRY(inputs_fill(&runner->inputs));
     TRY(runner_outputs_create(runner, &runner->expected));
+    start_ns = clock_ns();
     const sp_status status = runner_run(runner, runner->expected);
+    runner->first_run_ns += clock_ns() - start_ns;
     if (status != SP_MISMATCH || !sizes_are_chosen(&runner->inputs)) return status;
     char message[FAILURE_BYTES - 64];
     snprintf(message, sizeof message, "%s", failure_message());

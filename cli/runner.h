@@ -18,6 +18,8 @@ typedef struct model_runner {
     model_inputs inputs;
     sp_host_tensor *expected; /* of the first run */
     uint32_t output_count;
+    uint64_t load_ns;
+    uint64_t first_run_ns; /* the plan included */
 } model_runner;
 
 /* Loads the model on the device that the arguments have opened. End with runner_close, also after a

@@ -25,6 +25,9 @@ bool file_exists(const char *path);
 /* The system's text for an errno. */
 shown_text show_error(int error);
 
+/* Prints a text as a JSON string. */
+void print_json_text(const char *text);
+
 /* "[1,3,224,224]", "[]" for a scalar. */
 shown_text show_shape(uint32_t rank, const int64_t *shape);
 

@@ -23,6 +23,8 @@ _streampool()
     'bench --rate') kind=nothing ;;
     'bench --in-flight') kind=nothing ;;
     'bench --batching') kind=nothing ;;
+    'bench --against') kind=files ;;
+    'bench --svg') kind=files ;;
     'bench --input') kind=files ;;
     'bench --shape') kind=nothing ;;
     'bench --dim') kind=nothing ;;
@@ -56,7 +58,7 @@ _streampool()
     case "${COMP_WORDS[1]}" in
     bench)
         operands=files
-        options='--threads --window --warm-up --rate --in-flight --batching --statistics --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
+        options='--threads --window --warm-up --rate --in-flight --batching --statistics --per-op --against --svg --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
         ;;
     help)
         operands=commands

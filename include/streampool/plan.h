@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans: what a run of a model executes for inputs of given shapes, for tools that show it. Nothing
- * is run, and no device memory is allocated.
+ * is run but by sp_model_time_steps, and no device memory is allocated.
  *
  * A plan is a list of steps, each one launch of a kernel, in the order of execution. It is
  * partitioned into segments, runs of consecutive steps on one device: the model's, or cpu for steps
@@ -79,10 +79,25 @@ typedef struct sp_plan_step_info {
     uint64_t read_bytes;    /* of all operands and weights; an operand used twice counts twice */
     uint64_t written_bytes; /* of all results */
     uint32_t segment;       /* index of the segment that the step belongs to */
+    /* Of the sums of products of a Conv, ConvTranspose, Gemm, MatMul, LSTM, GRU or RNN, padding
+     * included; 0: other steps. */
+    uint64_t multiply_adds;
 } sp_plan_step_info;
 
 /* The `index`-th step, in order of execution. */
 SP_API sp_status sp_plan_get_step(sp_plan plan, uint32_t index, sp_plan_step_info *out);
+
+/* Runs the model once, step by step on the calling thread alone, and writes how long each step took
+ * to `step_ns`. For tools: the run takes no stream and no run slot, cannot be cancelled, and is not
+ * counted in the model's statistics. Inputs and outputs are as for sp_model_run; `step_count` is
+ * that of the plan which sp_plan_create makes for these inputs, whose steps the times belong to. A
+ * reading of the clock a step, some 20 to 50 ns, is part of the times. The model's device must be
+ * the cpu.
+ * Errors: those of sp_model_run; SP_UNSUPPORTED for another device and for a partial plan;
+ * SP_MISMATCH for another number of steps; SP_INVALID if step_ns is NULL. */
+SP_API sp_status sp_model_time_steps(sp_model model, const sp_host_tensor *inputs,
+                                     uint32_t input_count, sp_host_tensor *outputs,
+                                     uint32_t output_count, uint64_t *step_ns, uint32_t step_count);
 
 /* Whether devices of a kind ("cpu", "null" or "cuda", as in sp_device_info) have the kernel of the
  * `index`-th step; devices without it run the step on cpu. No device of the kind needs to be open

@@ -167,12 +167,27 @@ sp_status sp__exec_context_run_bound(const sp_exec_context *context, sp_queue *c
     return lists_wait(context);
 }
 
+static sp_status arena_host(const sp_exec_context *context, void **out)
+{
+    const sp_block *arena = context->arenas[SP_SEGMENT_MODEL];
+    *out = NULL;
+    return arena != NULL ? sp__block_host(arena, out) : SP_OK;
+}
+
 sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *const *inputs,
                                       void *const *outputs)
 {
-    const sp_block *arena = context->arenas[SP_SEGMENT_MODEL];
-    void *memory = NULL;
-    if (arena != NULL) SP_TRY(sp__block_host(arena, &memory));
+    void *memory;
+    SP_TRY(arena_host(context, &memory));
     return sp__plan_run_packed(context->executable->plan, inputs, outputs, memory,
                                context->executable->host_packed, context->cancel);
+}
+
+sp_status sp__exec_context_run_timed(sp_exec_context *context, const void *const *inputs,
+                                     void *const *outputs, uint64_t *step_ns)
+{
+    void *memory;
+    SP_TRY(arena_host(context, &memory));
+    return sp__plan_run_timed(context->executable->plan, inputs, outputs, memory,
+                              context->executable->host_packed, step_ns);
 }

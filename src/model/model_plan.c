@@ -255,6 +255,7 @@ sp_status sp_plan_get_step(sp_plan handle, uint32_t index, sp_plan_step_info *ou
         .kernel = p->plan->kernels[step->kernel].name,
         .grid = {step->grid[0], step->grid[1], step->grid[2]},
         .segment = segment_of(&p->segments, index),
+        .multiply_adds = step->multiply_adds,
     };
     for (uint32_t i = 0; i < step->binding_count; i++) {
         const sp_plan_binding *binding = &step->bindings[i];

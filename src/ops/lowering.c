@@ -55,6 +55,7 @@ sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const v
     for (int i = 0; i < 3; i++) dispatch->grid[i] = 1;
     dispatch->binding_count = 0;
     dispatch->constant_bytes = constant_bytes;
+    dispatch->multiply_adds = 0;
     memcpy(dispatch->constants, constants, constant_bytes);
     *out = dispatch;
     return SP_OK;

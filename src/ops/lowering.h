@@ -29,6 +29,7 @@ typedef struct sp_dispatch {
     uint32_t grid[3];
     uint32_t binding_count;
     uint32_t constant_bytes;
+    uint64_t multiply_adds; /* 0: not counted */
     sp_operand bindings[SP_MAX_BINDINGS];
     _Alignas(16) unsigned char constants[SP_MAX_CONSTANT_BYTES];
 } sp_dispatch;

@@ -42,6 +42,7 @@ typedef struct sp_plan_step {
     const sp_plan_binding *bindings;
     const void *constants; /* 16-byte aligned */
     uint32_t constant_bytes;
+    uint64_t multiply_adds; /* 0: not counted */
     /* For errors and traces. A fused step has the name of its first node, and an op name like
      * "Gemm+Relu". */
     const char *node_name, *op_name;
@@ -188,6 +189,11 @@ sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *i
 sp_status sp__plan_run_packed(const sp_graph_plan *plan, const void *const *inputs,
                               void *const *outputs, void *arena, void *const *packed,
                               const sp_atomic_u32 *cancel);
+
+/* The same without a cancel, with the nanoseconds of each step in `step_ns`. */
+sp_status sp__plan_run_timed(const sp_graph_plan *plan, const void *const *inputs,
+                             void *const *outputs, void *arena, void *const *packed,
+                             uint64_t *step_ns);
 
 /* Checks the plan's invariants: bindings within their memories, no overlap of live values, no read
  * before the write. For tests and debug builds. Errors: SP_INTERNAL naming the violation. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/heap.h"
@@ -17,7 +18,8 @@ typedef struct run_places {
     void *const *outputs;
     void *const *packed;
     void *arena;
-    const sp_atomic_u32 *cancel;
+    const sp_atomic_u32 *cancel; /* or NULL */
+    uint64_t *step_ns;           /* by step; NULL: not timed */
 } run_places;
 
 /* The address of a binding. Kernels get inputs and outputs in one array of pointers. */
@@ -41,38 +43,73 @@ static void *binding_address(const sp_graph_plan *plan, const sp_plan_binding *b
     return NULL;
 }
 
+static sp_status step_run(const sp_graph_plan *plan, const sp_plan_step *step,
+                          const run_places *run)
+{
+    void *bindings[SP_MAX_BINDINGS];
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        bindings[i] = binding_address(plan, &step->bindings[i], run);
+    }
+    const sp_status status =
+        sp__kernel_run_grid(&plan->kernels[step->kernel], step->grid, bindings, step->constants);
+    if (status == SP_OK) return SP_OK;
+    return sp__fail_prefix(status, "node '%s' (%s): ", step->node_name, step->op_name);
+}
+
 static sp_status steps_run(const sp_graph_plan *plan, const run_places *run)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
-        const sp_plan_step *step = &plan->steps[s];
-        void *bindings[SP_MAX_BINDINGS];
         if (run->cancel != NULL && sp_load_relaxed(run->cancel) != 0) return sp__fail_cancelled();
-        for (uint32_t i = 0; i < step->binding_count; i++) {
-            bindings[i] = binding_address(plan, &step->bindings[i], run);
-        }
-        const sp_status status = sp__kernel_run_grid(&plan->kernels[step->kernel], step->grid,
-                                                     bindings, step->constants);
-        if (status != SP_OK) {
-            return sp__fail_prefix(status, "node '%s' (%s): ", step->node_name, step->op_name);
-        }
+        SP_TRY(step_run(plan, &plan->steps[s], run));
     }
     return SP_OK;
+}
+
+/* One reading of the clock a step: a step ends where the next one begins. */
+static sp_status steps_time(const sp_graph_plan *plan, const run_places *run)
+{
+    uint64_t before = sp_clock_now();
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        SP_TRY(step_run(plan, &plan->steps[s], run));
+        const uint64_t after = sp_clock_now();
+        run->step_ns[s] = after - before;
+        before = after;
+    }
+    return SP_OK;
+}
+
+static sp_status places_run(const sp_graph_plan *plan, const run_places *run)
+{
+    if (run->arena == NULL && plan->arena_bytes > 0) {
+        return sp__fail(SP_INVALID, "the plan needs an arena of %" PRIu64 " bytes",
+                        plan->arena_bytes);
+    }
+    const sp_fpenv before = sp_fpenv_enter();
+    const sp_status status = run->step_ns != NULL ? steps_time(plan, run) : steps_run(plan, run);
+    sp_fpenv_leave(before);
+    return status;
 }
 
 sp_status sp__plan_run_packed(const sp_graph_plan *plan, const void *const *inputs,
                               void *const *outputs, void *arena, void *const *packed,
                               const sp_atomic_u32 *cancel)
 {
-    if (arena == NULL && plan->arena_bytes > 0) {
-        return sp__fail(SP_INVALID, "the plan needs an arena of %" PRIu64 " bytes",
-                        plan->arena_bytes);
-    }
-    const run_places run = {
-        .inputs = inputs, .outputs = outputs, .packed = packed, .arena = arena, .cancel = cancel};
-    const sp_fpenv before = sp_fpenv_enter();
-    const sp_status status = steps_run(plan, &run);
-    sp_fpenv_leave(before);
-    return status;
+    return places_run(plan, &(run_places){.inputs = inputs,
+                                          .outputs = outputs,
+                                          .packed = packed,
+                                          .arena = arena,
+                                          .cancel = cancel});
+}
+
+sp_status sp__plan_run_timed(const sp_graph_plan *plan, const void *const *inputs,
+                             void *const *outputs, void *arena, void *const *packed,
+                             uint64_t *step_ns)
+{
+    return places_run(plan, &(run_places){.inputs = inputs,
+                                          .outputs = outputs,
+                                          .packed = packed,
+                                          .arena = arena,
+                                          .step_ns = step_ns});
 }
 
 /* `packed` is zeroed by the caller, which frees its pointers, also on an error. */

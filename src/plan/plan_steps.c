@@ -295,6 +295,7 @@ static sp_status record_dispatches(sp_plan_builder *builder, const sp_graph_node
             .bindings = bindings,
             .constants = dispatch->constants,
             .constant_bytes = dispatch->constant_bytes,
+            .multiply_adds = dispatch->multiply_adds,
             .node_name = node->name,
             .op_name = node->op->name};
         SP_TRY(sp__plan_add_step(builder, &step));

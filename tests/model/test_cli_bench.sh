@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # streampool bench: points, windows, rows of text and of JSON, several models, arrivals at a rate, runs
-# in flight, batch queues, and failures. Figures are not checked, except that they are consistent.
+# in flight, batch queues, Ctrl-C, progress, and failures. Figures are not checked, except that they are consistent.
 # usage: test_cli_bench.sh PROGRAM
 set -u
 program=$1
@@ -11,16 +11,18 @@ unary m.onnx Relu x y 1 batch 2
 unary 'quo"te.onnx' Neg x y 1 3
 short=(--window 100 --warm-up 5)
 
-# A head, and one row for each number of threads.
+# What precedes the points, a head, and one row for each number of threads.
 expect 0 '^sizes chosen: batch=1$' "$program" bench m.onnx "${short[@]}" --threads 1,3,5
-[[ $(grep -cE '^ +[135] +[1-9][0-9.]* +[0-9.]+( +[0-9.]+){5}  m\.onnx$' out) -eq 3 ]] ||
+[[ $(grep -cE '^ +[135] +[1-9][0-9.]* +[0-9.]+( +[0-9.]+){7}  m\.onnx$' out) -eq 3 ]] ||
     fail "no three rows: $(cat out)"
-[[ $(head -2 out | tail -1) == threads*runs/s*'of best'*batch*p50*p99.9*max*model ]] || fail "no head"
+[[ $(sed -n 4p out) == *threads*runs/s*'of best'*batch*cores*p50*p99.9*max*'peak MB'*model ]] || fail "no head"
+grep -qE '^m\.onnx: loaded in [0-9]+\.[0-9] ms, first run in [0-9]+\.[0-9] ms$' out || fail "no load"
+grep -qE '^memory at rest: [1-9][0-9]*\.[0-9] MB$' out || fail "no memory"
 expect 0 '^ +64 ' "$program" bench m.onnx --window 2 --warm-up 0
 
 # JSON: one object per model and point, nothing else. Percentiles ascend.
 expect 0 '"model":"quo\\"te.onnx","threads":2,' \
-    "$program" bench m.onnx 'quo"te.onnx' "${short[@]}" --threads 1,2 --json
+    "$program" bench m.onnx 'quo"te.onnx' --window 400 --warm-up 5 --threads 1,2 --json
 check_rows() { # COUNT WINDOW_SECONDS
     awk -v count="$1" -v seconds="$2" '
         function number(key) { return match($0, "\"" key "\":[0-9.]+[,}]") ? \
@@ -29,12 +31,14 @@ check_rows() { # COUNT WINDOW_SECONDS
         number("runs") <= 0 || number("missed") != 0 || number("share_of_best") <= 0 ||
         number("p50_us") <= 0 || number("p99_us") < number("p50_us") ||
         number("p999_us") < number("p99_us") || number("max_us") < number("p999_us") ||
+        number("load_ms") <= 0 || number("first_run_ms") <= 0 || number("cores") <= 0 ||
+        number("rest_bytes") < 100000 || number("peak_bytes") < number("rest_bytes") ||
         number("runs_per_batch") < 1 || number("mean_us") > number("max_us") || number("mean_us") <= 0 { exit wrong = 1 }
         { difference = number("per_second") * seconds - number("runs") }
         difference > 0.1 || difference < -0.1 { exit wrong = 1 }
         END { exit wrong || NR != count }' out || fail "JSON: $(cat out)"
 }
-check_rows 4 0.1
+check_rows 4 0.4
 # The rows of several models are followed by their sum.
 expect 0 '  all$' "$program" bench m.onnx 'quo"te.onnx' "${short[@]}" --threads 2
 
@@ -69,6 +73,51 @@ expect 0 '"batches":\{"[0-9]+":[1-9]' env "${merging[@]}" \
 expect 0 '; batches of [0-9]+: [1-9]' env "${merging[@]}" \
     "$program" bench m.onnx --window 300 --threads 31 --statistics
 
+# Ctrl-C ends the bench with its signal; the points before it are there, and no others. Arrivals that
+# threads sleep for do not delay it.
+await() { # PATTERN: in the output of a job
+    local i
+    for ((i = 0; i < 500; i++)); do
+        grep -q "$1" out && return
+        sleep 0.02
+    done
+}
+interrupt() { # ARGUMENT...: after the first point, which takes 0.2 s
+    local pid
+    : >out # else the one before could be read, and the job killed before it is the program
+    set -m # else a job in the background ignores the signal
+    "$program" bench m.onnx --window 100 --warm-up 100 "$@" >out 2>err &
+    pid=$!
+    set +m
+    await ' m.onnx$'
+    kill -INT "$pid"
+    wait "$pid"
+}
+points=$(printf '1%.0s,' {1..50})1
+interrupt --threads "$points"
+code=$?
+count=$(grep -c ' m.onnx$' out)
+[[ $code -eq 130 ]] && grep -q '^streampool bench: interrupted$' err && ((count > 0 && count < 51)) ||
+    fail "Ctrl-C: exit $code, $count points: $(cat out err)"
+SECONDS=0
+interrupt --threads "$points" --rate 1
+[[ $? -eq 130 && $SECONDS -lt 5 ]] || fail "Ctrl-C between arrivals"
+# A program that is started with the signal ignored goes on ignoring it.
+: >out
+"$program" bench m.onnx --window 300 --warm-up 0 --threads 1 >out 2>err & # ignored in the background
+await '^memory at rest'
+kill -INT $!
+wait $! || fail "an ignored signal ended the bench"
+
+# Progress goes to terminals only, and is overwritten before a row.
+if command -v script >/dev/null; then
+    script -qec "'$program' bench m.onnx --window 200 --threads 1,2" /dev/null </dev/null >out
+    grep -q 'point 2 of 2, 2 threads: [0-9]* %' out || fail "no progress: $(cat -v out)"
+    grep -q "$(printf '\r\033\\[K *2 ')" out || fail "progress is not cleared: $(cat -v out)"
+fi
+"$program" bench m.onnx "${short[@]}" --threads 1 2>err >out
+[[ ! -s err ]] || fail "progress without a terminal: $(cat err)"
+
 # Failures: of the file, of the sizes, and of a run.
 expect 1 'SP_IO: cannot open none.onnx' "$program" bench m.onnx none.onnx "${short[@]}"
 expect 1 'SP_MISMATCH: m.onnx: --shape x=3x1' "$program" bench m.onnx --shape x=3x1 "${short[@]}"
@@ -89,4 +138,4 @@ expect 2 '^streampool bench: --rate and --in-flight exclude each other' \
 models=()
 for ((i = 0; i < 17; i++)); do models+=(m.onnx); done
 expect 2 'streampool bench: ' "$program" bench "${models[@]}"
-finish "bench: points, JSON, several models, rates, runs in flight and failures"
+finish "bench: points, JSON, several models, rates, runs in flight, Ctrl-C, progress and failures"

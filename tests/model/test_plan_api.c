@@ -98,11 +98,98 @@ TEST(steps_name_their_operators_and_what_they_read_and_write)
     CHECK(step.read_bytes >= 2 * 4 * 4 + 4 * 3 * 4); /* x, and w, which is packed */
     CHECK_EQ_U64(step.written_bytes, 2 * 3 * 4);
     CHECK_EQ_U64(step.segment, 0);
+    CHECK_EQ_U64(step.multiply_adds, 2 * 4 * 3);
     CHECK_OK(sp_plan_get_step(plan, info_of(plan).step_count - 1, &step));
     CHECK(strstr(step.op, "Tanh") != NULL); /* alone, or fused into the Add */
+    CHECK_EQ_U64(step.multiply_adds, 0);
     CHECK_EQ_U64(step.written_bytes, 2 * 3 * 4);
     CHECK_OK(sp_plan_release(plan));
     CHECK_OK(sp_model_release(model));
+}
+
+/* A node of floats or doubles, whose operands are inputs. */
+typedef struct product_case {
+    const char *op, *attribute; /* NULL: none */
+    int64_t value;              /* of the attribute */
+    int type;                   /* of ONNX */
+    sp_dtype dtype;
+    int rank;
+    int64_t shapes[3][4];
+    uint32_t input_count;
+    uint64_t multiply_adds;
+} product_case;
+
+static const product_case products[] = {
+    {"Gemm", NULL, 0, ONNX_FLOAT, SP_F32, 2, {{2, 4}, {4, 3}}, 2, 2 * 4 * 3},
+    {"Gemm", "transB", 1, ONNX_FLOAT, SP_F32, 2, {{2, 4}, {3, 4}}, 2, 2 * 4 * 3},
+    {"MatMul", NULL, 0, ONNX_FLOAT, SP_F32, 3, {{2, 3, 4}, {2, 4, 5}}, 2, 2 * 3 * 4 * 5},
+    {"MatMul", NULL, 0, ONNX_DOUBLE, SP_F64, 3, {{2, 3, 4}, {2, 4, 5}}, 2, 2 * 3 * 4 * 5},
+    {"Conv", NULL, 0, ONNX_FLOAT, SP_F32, 4, {{2, 4, 5, 6}, {3, 4, 3, 3}}, 2, 2 * 3 * 3 * 4 * 36},
+    {"Conv", "group", 4, ONNX_FLOAT, SP_F32, 4, {{1, 4, 5, 6}, {4, 1, 3, 3}}, 2, 4 * 3 * 4 * 9},
+    {"ConvTranspose", NULL, 0, ONNX_FLOAT, SP_F32, 4, {{1, 2, 4, 4}, {2, 3, 2, 2}}, 2, 32 * 12},
+    {"LSTM",
+     "hidden_size",
+     5,
+     ONNX_FLOAT,
+     SP_F32,
+     3,
+     {{2, 3, 4}, {1, 20, 4}, {1, 20, 5}},
+     3,
+     2 * 3 * 20 * (4 + 5)},
+    {"GRU",
+     "hidden_size",
+     5,
+     ONNX_FLOAT,
+     SP_F32,
+     3,
+     {{2, 3, 4}, {1, 15, 4}, {1, 15, 5}},
+     3,
+     2 * 3 * 15 * (4 + 5)},
+    {"RNN",
+     "hidden_size",
+     5,
+     ONNX_FLOAT,
+     SP_F32,
+     3,
+     {{2, 3, 4}, {1, 5, 4}, {1, 5, 5}},
+     3,
+     2 * 3 * 5 * (4 + 5)},
+};
+
+static sp_plan product_plan(const product_case *c)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    writer graph = {0}, node = make_node(c->op, c->input_count == 3 ? "a b c" : "a b", "y");
+    sp_host_tensor inputs[3] = {0};
+    sp_model model;
+    sp_plan plan = {0};
+    if (c->attribute != NULL) add_attribute_int(&node, c->attribute, c->value);
+    for (uint32_t i = 0; i < c->input_count && i < SP_COUNT_OF(names); i++) {
+        add_input(&graph, names[i], c->type, c->shapes[i], c->rank);
+        inputs[i] = (sp_host_tensor){.dtype = c->dtype, .rank = (uint32_t)c->rank};
+        memcpy(inputs[i].shape, c->shapes[i], sizeof c->shapes[i]);
+    }
+    add_node(&graph, node);
+    add_output(&graph, "y");
+    CHECK_OK(partial_load(&graph, NULL, &model));
+    CHECK_OK(sp_plan_create(model, inputs, c->input_count, &plan));
+    CHECK_OK(sp_model_release(model));
+    return plan;
+}
+
+TEST(steps_count_the_multiply_adds_of_products)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(products); i++) {
+        const sp_plan plan = product_plan(&products[i]);
+        uint64_t sum = 0;
+        sp_plan_step_info step;
+        for (uint32_t s = 0; sp_plan_get_step(plan, s, &step) == SP_OK; s++) {
+            CHECK_EQ_STR(step.op, products[i].op);
+            sum += step.multiply_adds;
+        }
+        CHECK_EQ_U64(sum, products[i].multiply_adds);
+        CHECK_OK(sp_plan_release(plan));
+    }
 }
 
 TEST(buffers_are_within_the_arena_and_do_not_overlap_while_both_are_used)
@@ -283,6 +370,114 @@ TEST(a_partial_plan_names_the_condition_that_it_needs)
     CHECK_EQ_STR(stop.name, "is_above");
     CHECK_EQ_STR(stop.op, "If");
     CHECK_OK(sp_plan_release(plan));
+    CHECK_OK(sp_model_release(model));
+}
+
+/* ---- the times of steps ---- */
+
+#define SMALL_STEPS 2 /* MatMul, Add+Tanh */
+
+static sp_status small_time(sp_model model, float *y, uint64_t *step_ns, uint32_t step_count)
+{
+    const sp_host_tensor x = input_x(1);
+    sp_host_tensor out = output_y(y, SMALL_OUT);
+    return sp_model_time_steps(model, &x, 1, &out, 1, step_ns, step_count);
+}
+
+TEST(a_run_whose_steps_are_timed_has_the_bits_of_a_run)
+{
+    const sp_model model = small_model(NULL);
+    const small_row expected = small_run(model);
+    uint64_t step_ns[SMALL_STEPS] = {UINT64_MAX, UINT64_MAX};
+    small_row row = {0};
+    const uint64_t runs = model_info_of(model).runs;
+    float y[SMALL_OUT];
+    CHECK_OK(small_time(model, y, step_ns, SMALL_STEPS));
+    memcpy(row.bytes, y, sizeof y);
+    CHECK(small_is_same(&row, &expected));
+    for (uint32_t i = 0; i < SMALL_STEPS; i++) CHECK(step_ns[i] < UINT64_C(60000000000));
+    CHECK(step_ns[0] + step_ns[1] > 0);
+    CHECK_EQ_U64(model_info_of(model).runs, runs);
+    /* Outputs may also be the library's. */
+    const sp_host_tensor x = input_x(1);
+    sp_host_tensor out = {0};
+    CHECK_OK(sp_model_time_steps(model, &x, 1, &out, 1, step_ns, SMALL_STEPS));
+    REQUIRE(out.data != NULL);
+    memcpy(row.bytes, out.data, sizeof row.bytes);
+    CHECK(small_is_same(&row, &expected));
+    sp_host_tensor_free(&out);
+    CHECK_OK(sp_model_time_steps(model, &x, 1, NULL, 0, step_ns, SMALL_STEPS));
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(steps_cannot_be_timed_with_other_counts_or_inputs)
+{
+    const sp_model model = small_model(NULL);
+    uint64_t step_ns[SMALL_STEPS + 1];
+    float y[SMALL_OUT];
+    CHECK_STATUS(small_time(model, y, NULL, SMALL_STEPS), SP_INVALID);
+    CHECK_MESSAGE("step_ns is NULL");
+    CHECK_STATUS(small_time(model, y, step_ns, SMALL_STEPS + 1), SP_MISMATCH);
+    CHECK_MESSAGE("has 2 steps; there is room for 3");
+    CHECK_STATUS(small_time((sp_model){0}, y, step_ns, SMALL_STEPS), SP_INVALID);
+    CHECK_STATUS(sp_model_time_steps(model, NULL, 0, NULL, 0, step_ns, SMALL_STEPS), SP_MISMATCH);
+    CHECK_MESSAGE("input 'x' is missing");
+    const sp_host_tensor x = input_x(1);
+    sp_host_tensor none = {.name = "none"};
+    CHECK_STATUS(sp_model_time_steps(model, &x, 1, &none, 1, step_ns, SMALL_STEPS), SP_NOT_FOUND);
+    sp_host_tensor narrow = output_y(y, SMALL_OUT);
+    narrow.capacity = 1;
+    CHECK_STATUS(sp_model_time_steps(model, &x, 1, &narrow, 1, step_ns, SMALL_STEPS), SP_MISMATCH);
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(steps_are_timed_on_the_cpu_only)
+{
+    sp_model_options options = {0};
+    uint64_t step_ns[SMALL_STEPS];
+    float y[SMALL_OUT];
+    REQUIRE_OK(sp_device_open("null", &options.device));
+    const sp_model model = small_model(&options);
+    CHECK_STATUS(small_time(model, y, step_ns, SMALL_STEPS), SP_UNSUPPORTED);
+    CHECK_MESSAGE("on the cpu only; its device is null");
+    CHECK_OK(sp_device_close(options.device));
+    CHECK_STATUS(small_time(model, y, step_ns, SMALL_STEPS), SP_CLOSED);
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(the_steps_of_a_partial_plan_are_not_timed)
+{
+    writer graph = {0};
+    partial_add_found(&graph, "values");
+    add_node(&graph, make_node("Relu", "values", "y"));
+    add_output(&graph, "y");
+    sp_model model;
+    uint64_t step_ns[8];
+    float values[256] = {0}; /* too many for the key of a plan */
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
+    const sp_host_tensor x = {
+        .data = values, .bytes = sizeof values, .dtype = SP_F32, .rank = 1, .shape = {256}};
+    CHECK_STATUS(sp_model_time_steps(model, &x, 1, NULL, 0, step_ns, 8), SP_UNSUPPORTED);
+    CHECK_MESSAGE("if one plan computes it");
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(without_memory_no_steps_are_timed_and_nothing_stays_behind)
+{
+    const sp_model model = small_model(NULL);
+    uint64_t step_ns[SMALL_STEPS];
+    small_run(model);
+    bool has_failed = true;
+    for (uint64_t skip = 0; has_failed; skip++) {
+        const sp_host_tensor x = input_x(1);
+        sp_host_tensor out = {0};
+        sp_heap_fail_after(skip);
+        const sp_status status = sp_model_time_steps(model, &x, 1, &out, 1, step_ns, SMALL_STEPS);
+        has_failed = sp_heap_has_failed();
+        sp_heap_fail_after(UINT64_MAX);
+        CHECK_STATUS(status, has_failed ? SP_OUT_OF_MEMORY : SP_OK);
+        sp_host_tensor_free(&out);
+    }
     CHECK_OK(sp_model_release(model));
 }
 

@@ -53,6 +53,11 @@ void sp__gemm_choose_tile(sp_gemm_constants *k)
     if (k->tile_rows < 4) k->tile_rows = 4;
 }
 
+static uint64_t gemm_multiply_adds(const sp_gemm_constants *k, uint64_t batch)
+{
+    return (uint64_t)k->rows * (uint64_t)k->columns * (uint64_t)k->depth * batch;
+}
+
 /* Types other than f32; b is not packed. */
 static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
                                const sp_gemm_constants *gemm, bool is_transposed, uint64_t batch)
@@ -70,6 +75,7 @@ static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
     k.gemm.tile_rows = SP_TILE_PRODUCTS / row + 1;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kernels[call->inputs[0].dtype], &k, sizeof(k), &dispatch));
+    dispatch->multiply_adds = gemm_multiply_adds(gemm, batch);
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_input(dispatch, call, 1);
     if (gemm->has_c) sp__lower_bind_input(dispatch, call, 2);
@@ -93,6 +99,7 @@ static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gem
     sp__gemm_choose_tile(k);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_f32, k, sizeof(*k), &dispatch));
+    dispatch->multiply_adds = gemm_multiply_adds(k, batch);
     sp__lower_bind_input(dispatch, call, 0);
     if (call->inputs[1].is_packed) {
         sp__lower_bind_packed(dispatch, 1, sp__gemm_panel_bytes(k->depth, k->columns));

@@ -107,6 +107,7 @@ static bool is_depthwise(const sp_conv_constants *k)
 
 static void bind_conv(sp_dispatch *dispatch, const sp_op_call *call)
 {
+    dispatch->multiply_adds = sp__shape_count(&call->outputs[0].shape) * call->depth;
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_input(dispatch, call, 1);
     if (sp__op_has_input(call, 2)) sp__lower_bind_input(dispatch, call, 2);

@@ -68,6 +68,8 @@ sp_status sp__conv_transpose_lower(const sp_op_call *call, sp_lowering *lowering
     k.window.tile_rows = sp__window_tile(4, k.channels * taps, window.out[2]);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_transpose_f32, &k, sizeof(k), &dispatch));
+    /* Each input element times the taps of all filters of its group. */
+    dispatch->multiply_adds = sp__shape_count(x) * (uint64_t)(k.filters * taps);
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_input(dispatch, call, 1);
     if (k.has_bias) sp__lower_bind_input(dispatch, call, 2);

@@ -287,6 +287,7 @@ static sp_status emit_products(const sp_op_call *call, sp_lowering *lowering,
     *products = sp__lower_scratch(lowering, bytes);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_f32, &k, sizeof(k), &dispatch));
+    dispatch->multiply_adds = (uint64_t)k.rows * (uint64_t)k.columns * (uint64_t)k.depth;
     sp__lower_bind_input(dispatch, call, 0);
     bind_weights(dispatch, call, lowering, INPUT_W, weights);
     sp__lower_bind_scratch(dispatch, lowering, *products, true);
@@ -361,6 +362,7 @@ sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering)
         sp__lower_scratch(lowering, rows * (uint64_t)k.scratch_row * sizeof(float));
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kind_of(call)->kernel, &k, sizeof(k), &dispatch));
+    dispatch->multiply_adds = (uint64_t)(s.steps * k.gates * s.hidden * s.hidden) * rows;
     sp__lower_bind_scratch(dispatch, lowering, products, false);
     if (k.has_bias) sp__lower_bind_input(dispatch, call, INPUT_BIAS);
     bind_weights(dispatch, call, lowering, INPUT_R, weights);

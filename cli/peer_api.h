@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of ONNX Runtime's C API that the benchmark uses, at their places in its table of
+/* The calls of ONNX Runtime's C API that the program uses, at their places in its table of
  * functions (struct OrtApi of onnxruntime_c_api.h, which only grows at its end). Names are those of
  * the table, in lower case; objects are opaque. A call returns NULL or a status that says what
  * failed. */
-#ifndef SP_BENCH_BATCHING_PEER_API_H
-#define SP_BENCH_BATCHING_PEER_API_H
+#ifndef SP_CLI_PEER_API_H
+#define SP_CLI_PEER_API_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ typedef struct peer_status peer_status;
 
 /* Enumerators of the C API. */
 enum {
-    PEER_LOG_WARNING = 2,     /* ORT_LOGGING_LEVEL_WARNING */
+    PEER_LOG_ERROR = 3,       /* ORT_LOGGING_LEVEL_ERROR */
     PEER_ARENA_ALLOCATOR = 1, /* OrtArenaAllocator */
     PEER_MEMORY_DEFAULT = 0   /* OrtMemTypeDefault */
 };

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "batching_peer.h"
+#include "peer.h"
 
 #include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "batching_peer_api.h"
 #include "failure.h"
+#include "peer_api.h"
+#include "process.h"
 #include "tensors.h"
+#include "text.h"
 
 /* By sp_dtype: values of ONNXTensorElementDataType. */
 static const int element_types[] = {
@@ -32,33 +37,46 @@ static sp_status from_peer(const peer *self, peer_status *status)
 
 /* ---- the library ---- */
 
-/* NULL with the thread's failure set. */
-static const peer_api *api_open(const char *library)
+/* Until the process ends. dlopen does not search the working folder for a name without a folder. */
+static void *library_open(const char *library)
+{
+    char path[FILENAME_MAX];
+    const bool is_here = strchr(library, '/') == NULL && file_exists(library);
+    const int length = snprintf(path, sizeof path, "%s%s", is_here ? "./" : "", library);
+    const bool fits = length >= 0 && (size_t)length < sizeof path;
+    return dlopen(fits ? path : library, RTLD_NOW | RTLD_LOCAL);
+}
+
+sp_status peer_load(peer *self, const char *library)
 {
     const peer_api_base *(*get_base)(void) = NULL;
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL); /* until the process ends */
+    *self = (peer){0};
+    void *handle = library_open(library);
+    if (handle == NULL) {
+        const char *reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): per thread in glibc */
+        return fail(SP_IO, "it cannot be opened: %s", reason);
+    }
     /* As POSIX has it: a function's address through an object pointer. */
-    if (handle != NULL) *(void **)&get_base = dlsym(handle, "OrtGetApiBase");
+    *(void **)&get_base = dlsym(handle, "OrtGetApiBase");
     if (get_base == NULL) {
-        fail(SP_IO, "it is not the library of ONNX Runtime: %s", dlerror());
-        return NULL;
+        return fail(SP_UNSUPPORTED,
+                    "it is not the library of ONNX Runtime: it has no function OrtGetApiBase");
     }
     const peer_api_base *base = get_base();
-    const peer_api *api = base->get_api(PEER_API_VERSION);
-    if (api == NULL) {
-        fail(SP_UNSUPPORTED, "%s is ONNX Runtime %s, which has no version %d of its C API", library,
-             base->get_version_string(), PEER_API_VERSION);
-    }
-    return api;
+    snprintf(self->name, sizeof self->name, "ONNX Runtime %s", base->get_version_string());
+    self->api = base->get_api(PEER_API_VERSION);
+    if (self->api != NULL) return SP_OK;
+    return fail(SP_UNSUPPORTED, "it is %s, which has no version %d of its C API", self->name,
+                PEER_API_VERSION);
 }
 
 static sp_status session_open(peer *self)
 {
-    PEER(create_env(PEER_LOG_WARNING, "bench_batching", &self->env));
+    PEER(create_env(PEER_LOG_ERROR, "streampool", &self->env));
     PEER(create_session_options(&self->options));
     PEER(set_intra_op_num_threads(self->options, 1));
     PEER(set_inter_op_num_threads(self->options, 1));
-    PEER(create_session(self->env, self->model->arguments.path, self->options, &self->session));
+    PEER(create_session(self->env, self->of->path, self->options, &self->session));
     return SP_OK;
 }
 
@@ -66,9 +84,8 @@ static sp_status session_open(peer *self)
 
 static sp_status input_open(peer *self, uint32_t i)
 {
-    const model_inputs *inputs = &self->model->runner.inputs;
-    const sp_host_tensor *tensor = &inputs->tensors[i];
-    self->input_names[i] = inputs->list[i].port.name;
+    const sp_host_tensor *tensor = &self->of->inputs[i];
+    self->input_names[i] = tensor->name;
     PEER(create_tensor_with_data_as_ort_value(self->memory, tensor->data, tensor->bytes,
                                               tensor->shape, tensor->rank,
                                               element_types[tensor->dtype], &self->inputs[i]));
@@ -77,8 +94,8 @@ static sp_status input_open(peer *self, uint32_t i)
 
 static sp_status memory_allocate(peer *self, uint32_t threads)
 {
-    const size_t inputs = (size_t)self->model->runner.inputs.count + 1;
-    const size_t outputs = (size_t)self->model->runner.output_count + 1;
+    const size_t inputs = (size_t)self->of->input_count + 1;
+    const size_t outputs = (size_t)self->of->output_count + 1;
     self->input_names = calloc(inputs + outputs, sizeof *self->input_names);
     self->inputs = calloc(inputs, sizeof *self->inputs);
     self->outputs = calloc(threads, sizeof *self->outputs);
@@ -96,14 +113,11 @@ static sp_status memory_allocate(peer *self, uint32_t threads)
 
 static sp_status tensors_open(peer *self, uint32_t threads)
 {
-    const model_runner *runner = &self->model->runner;
     TRY(memory_allocate(self, threads));
     PEER(create_cpu_memory_info(PEER_ARENA_ALLOCATOR, PEER_MEMORY_DEFAULT, &self->memory));
-    for (uint32_t i = 0; i < runner->inputs.count; i++) TRY(input_open(self, i));
-    for (uint32_t i = 0; i < runner->output_count; i++) {
-        sp_port port;
-        CALL(sp_model_get_output(runner->model, i, &port));
-        self->output_names[i] = port.name;
+    for (uint32_t i = 0; i < self->of->input_count; i++) TRY(input_open(self, i));
+    for (uint32_t i = 0; i < self->of->output_count; i++) {
+        self->output_names[i] = self->of->outputs[i].name;
     }
     return SP_OK;
 }
@@ -113,9 +127,8 @@ static sp_status tensors_open(peer *self, uint32_t threads)
 sp_status peer_call(void *ctx, uint32_t thread)
 {
     const peer *self = ctx;
-    const model_runner *runner = &self->model->runner;
-    PEER(run(self->session, NULL, self->input_names, self->inputs, runner->inputs.count,
-             self->output_names, runner->output_count, self->outputs[thread]));
+    PEER(run(self->session, NULL, self->input_names, self->inputs, self->of->input_count,
+             self->output_names, self->of->output_count, self->outputs[thread]));
     return SP_OK;
 }
 
@@ -126,9 +139,9 @@ static sp_status info_read(const peer *self, const void *info, int *type, size_t
     return SP_OK;
 }
 
-static sp_status output_check(const peer *self, uint32_t i)
+static sp_status output_check(peer *self, uint32_t i)
 {
-    const sp_host_tensor *want = &self->model->runner.expected[i];
+    const sp_host_tensor *want = &self->of->outputs[i];
     sp_host_tensor got = *want;
     tensor_difference difference;
     int type = 0;
@@ -145,19 +158,23 @@ static sp_status output_check(const peer *self, uint32_t i)
     if (count == 0) return SP_OK;
     PEER(get_tensor_mutable_data(self->outputs[0][i], &got.data));
     TRY(tensor_compare(&got, want, tolerance, &difference));
+    self->difference = fmax(self->difference, difference.largest);
     if (difference.bad_count == 0) return SP_OK;
     return fail(SP_MISMATCH, "output '%s' of ONNX Runtime has %g where ours has %g",
                 self->output_names[i], difference.got, difference.want);
 }
 
-sp_status peer_open(peer *self, const char *library, const subject *model, uint32_t threads)
+sp_status peer_open(peer *self, const peer_case *of, uint32_t threads)
 {
-    *self = (peer){.model = model, .api = api_open(library)};
-    if (self->api == NULL) return SP_UNSUPPORTED;
+    self->of = of;
+    uint64_t start_ns = clock_ns();
     TRY(session_open(self));
+    self->load_ns = clock_ns() - start_ns;
     TRY(tensors_open(self, threads));
+    start_ns = clock_ns();
     TRY(peer_call(self, 0));
-    for (uint32_t i = 0; i < model->runner.output_count; i++) TRY(output_check(self, i));
+    self->first_run_ns = clock_ns() - start_ns;
+    for (uint32_t i = 0; i < of->output_count; i++) TRY(output_check(self, i));
     return SP_OK;
 }
 
@@ -168,17 +185,22 @@ static void values_release(const peer *self, void **values, uint32_t count)
     }
 }
 
-void peer_close(peer *self)
+static void tensors_close(peer *self)
 {
-    if (self->api == NULL) return;
     for (uint32_t i = 0; i < self->thread_count; i++) {
-        values_release(self, self->outputs[i], self->model->runner.output_count);
+        values_release(self, self->outputs[i], self->of->output_count);
         free(self->outputs[i]);
     }
-    values_release(self, self->inputs, self->model->runner.inputs.count);
+    values_release(self, self->inputs, self->of->input_count);
     free(self->outputs);
     free(self->inputs);
     free(self->input_names);
+}
+
+void peer_close(peer *self)
+{
+    if (self->api == NULL) return;
+    if (self->of != NULL) tensors_close(self);
     if (self->session != NULL) self->api->release_session(self->session);
     if (self->memory != NULL) self->api->release_memory_info(self->memory);
     if (self->options != NULL) self->api->release_session_options(self->options);

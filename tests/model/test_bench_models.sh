@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bench/bench_models: lines, table and picture of the models of a folder, alone and beside a library of the
+# test; a model that fails; what is refused; Ctrl-C.
+# usage: test_bench_models.sh PROGRAM LIBRARY SCRIPT
+set -u
+program=$1
+library=$2
+script=$3
+if ! command -v python3 >/dev/null; then
+    echo "skipped: no python3"
+    exit 77
+fi
+. "$(dirname "$0")/cli_fixture.sh"
+cd "$work" || exit 1
+for name in one two; do
+    mkdir -p "models/$name"
+    unary "models/$name/model.onnx" Relu x y 1 batch 2
+done
+mkdir models/empty # no model
+bench=("$script" --program "$program" --models models --window 50 --threads 1,2)
+
+check_json() { # COUNT KEY VALUE: of the lines that have it
+    python3 -c '
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert lines[0]["bench"] == "bench_models" and lines[0]["cores"] > 0, lines[0]
+found = [line for line in lines if str(line.get(sys.argv[3])) == sys.argv[4]]
+assert len(found) == int(sys.argv[2]), found' out.json "$@" || fail "JSON: $(cat out.json)"
+}
+check_picture() { # BARS
+    python3 -c '
+import sys, xml.dom.minidom as dom
+bars = dom.parse("out.svg").getElementsByTagName("rect")
+assert len(bars) == 1 + int(sys.argv[1]), len(bars)' "$1" || fail "picture: $(cat out.svg)"
+}
+row() { grep -qE "^\| $1 \|$" out.md || fail "no row /$1/: $(cat out.md)"; }
+number='[0-9.]+[kM]?'
+
+expect 0 '^2 of 2: two$' "${bench[@]}" --against "$library" --out out
+check_json 4 side streampool
+check_json 4 side 'ONNX Runtime 9.8.7'
+check_json 4 model one
+check_picture 2
+row 'model \| runs/s, 1 / 2 threads \| ONNX Runtime 9.8.7 \| ratio \| load, ms \| memory at rest, MB \| p99 of the last, ms'
+row "two \| $number / $number \| $number / $number \| $number / $number \| .* / .* \| .* / .* \| .* / .*"
+grep -qE "^Geometric mean of the ratios: $number / $number\.$" out.md || fail "no mean: $(cat out.md)"
+
+expect 0 '^1 of 1: one$' "${bench[@]}" --alone --out out one
+check_json 2 model one
+check_json 0 model two
+check_picture 1
+row "one \| $number / $number \| $number \| $number"
+
+# A model that fails has a row, and the others are measured. The model's row has no cell too many.
+mkdir models/bad
+echo broken >models/bad/model.onnx
+expect 1 '^bench_models: bad: streampool: SP_CORRUPT' "${bench[@]}" --against "$library" --out out
+check_json 1 model bad
+check_picture 2
+row 'bad \| failed: streampool: SP_CORRUPT.*'
+[[ $(grep '^| bad' out.md | tr -cd '|' | wc -c) -eq $(grep '^| one' out.md | tr -cd '|' | wc -c) ]] || fail "cells: $(cat out.md)"
+FAKE_PEER=wrong expect 1 "^bench_models: one: .*has .* where ours has" "${bench[@]}" --against "$library" --out out one
+check_picture 0
+
+# What is refused before a model runs.
+expect 1 '^bench_models: there is no models/none/model.onnx' "${bench[@]}" --out out none
+expect 1 '^bench_models: models/empty has no folders with a file model.onnx' \
+    "$script" --program "$program" --models models/empty --out out
+expect 1 '^bench_models: none cannot be run: No such file or directory' \
+    "$script" --program none --models models --alone --out out one
+expect 1 '^bench_models: --out models/one/model.onnx/x: it cannot be written: ' \
+    "${bench[@]}" --out models/one/model.onnx/x
+expect 1 "^bench_models: streampool bench: --threads cannot be 'x'" "${bench[@]}" --threads x --alone --out out one
+expect 2 'error: --alone and --against exclude each other' "${bench[@]}" --alone --against "$library"
+
+# Ctrl-C: the files have the models before it.
+rm -r models/bad out.*
+set -m
+"${bench[@]}" --alone --threads 1 --window 1000 --out out >log 2>&1 &
+set +m
+for ((i = 0; i < 500; i++)); do
+    grep -q '^2 of 2' log && break
+    sleep 0.02
+done
+sleep 0.3
+kill -INT -- -$!
+wait $!
+[[ $? -eq 130 ]] && grep -q '^bench_models: interrupted$' log || fail "Ctrl-C: $(cat log)"
+check_json 1 model one
+check_json 0 model two
+finish "bench_models: lines, table and picture"
