@@ -111,7 +111,7 @@ static SP_ALWAYS_INLINE int64_t run_rows(const int64_t rows, const gemm_operands
 static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_t panel,
                        int64_t panel_end)
 {
-    if (SP_BLOCK_ROWS == 8) row = run_rows(8, g, row, last, panel, panel_end);
+    if (SP_BLOCK_ROWS > 4) row = run_rows(SP_BLOCK_ROWS, g, row, last, panel, panel_end);
     row = run_rows(4, g, row, last, panel, panel_end);
     row = run_rows(2, g, row, last, panel, panel_end);
     run_rows(1, g, row, last, panel, panel_end);
