@@ -66,19 +66,6 @@ typedef struct bench_row {
     double share; /* of the best rate of the points before */
 } bench_row;
 
-/* A text as a JSON string. */
-static void print_json_text(const char *text)
-{
-    putchar('"');
-    for (const char *at = text; *at != '\0'; at++) {
-        const unsigned char c = (unsigned char)*at;
-        if (c == '"' || c == '\\') printf("\\%c", c);
-        else if (c < 0x20) printf("\\u%04x", c);
-        else putchar(c);
-    }
-    putchar('"');
-}
-
 static void print_json_batches(const sp_model_statistics *statistics)
 {
     const char *comma = "";

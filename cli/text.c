@@ -76,3 +76,15 @@ shown_text show_shape(uint32_t rank, const int64_t *shape)
     snprintf(out.text + used, sizeof out.text - used, "]");
     return out;
 }
+
+void print_json_text(const char *text)
+{
+    putchar('"');
+    for (const char *at = text; *at != '\0'; at++) {
+        const unsigned char c = (unsigned char)*at;
+        if (c == '"' || c == '\\') printf("\\%c", c);
+        else if (c < 0x20) printf("\\u%04x", c);
+        else putchar(c);
+    }
+    putchar('"');
+}

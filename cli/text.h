@@ -28,4 +28,7 @@ shown_text show_error(int error);
 /* "[1,3,224,224]", "[]" for a scalar. */
 shown_text show_shape(uint32_t rank, const int64_t *shape);
 
+/* Prints a text as a JSON string. */
+void print_json_text(const char *text);
+
 #endif
