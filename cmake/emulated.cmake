@@ -9,8 +9,9 @@ set(SP_EMULATED_TESTS
     test_kernel_cases
     test_model_api test_model_bits test_model_bits_neon test_model_bits_portable test_model_branches
     test_model_loops test_model_threads test_info)
-# Not of the labels: comparisons of pages, what is repeated under the checker, and what a program under
-# QEMU reads of itself in /proc (test_file, test_thread).
+# Not of the labels: comparisons of pages, what is repeated under the checker, and two programs that run
+# without a test each of what a program reads of itself in /proc (test_file_emulated,
+# test_thread_emulated).
 set(SP_EMULATED_NOT "_checked$|_page$|^test_file$|^test_thread$")
 
 add_custom_target(sp_emulated)
