@@ -3,6 +3,7 @@
 #
 #   make            build/release/streampool and the two libraries
 #   make test       build and run the tests; L=device runs one label and shows its figures
+#   make test-arm64 cross-compiled for AArch64, tests under QEMU; L=ops runs one label
 #   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
 #   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
 #   make soak       the tests with their full counts, the stress tests also with delays
@@ -43,7 +44,7 @@ LABEL = $(if $(L),-L '^($(L))$$')
 # Of one label the figures are shown too: --verbose prints what the tests note.
 CTEST = ctest $(if $(L),--verbose,--output-on-failure) --no-tests=error --parallel $(JOBS) $(LABEL)
 
-.PHONY: all release demo test test-cuda check soak bench docs format install clean coverage
+.PHONY: all release demo test test-arm64 test-cuda check soak bench docs format install clean coverage
 all: release
 
 release:
@@ -55,6 +56,14 @@ test:
 	@$(MAKE) release TARGET=all
 	@start=$$SECONDS; (cd build/release && $(CTEST)) && \
 		echo "test: $$((SECONDS - start)) s, of 300 planned"
+
+test-arm64: export STREAMPOOL_TEST_SCALE ?= 0.3
+test-arm64:
+	@scripts/install-deps build arm64
+	@start=$$SECONDS; cmake --preset arm64 >/dev/null && \
+		cmake --build build/arm64 --parallel $(JOBS) --target sp_emulated && \
+		(cd build/arm64 && $(CTEST) --output-on-failure -L '^emulated$$') && \
+		echo "test-arm64: $$((SECONDS - start)) s, of 360 planned"
 
 test-cuda:
 	@scripts/test-cuda

@@ -14,10 +14,17 @@ endfunction()
 set(SP_ISAS portable)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
     list(APPEND SP_ISAS avx2 avx512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    list(APPEND SP_ISAS neon)
 endif()
 set(SP_ISA_FLAGS_portable "")
 set(SP_ISA_FLAGS_avx2 -mavx2 -mfma)
 set(SP_ISA_FLAGS_avx512 -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl)
+# NEON is a part of AArch64. gcc would keep accumulators in memory: its first scheduling loads operands
+# too early, and a copy of the loop for a distance of 1 leaves the other copy too few registers.
+set(SP_ISA_FLAGS_neon -DSP_NEON=1
+    $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>
+    $<$<C_COMPILER_ID:GNU>:-fno-version-loops-for-strides>)
 # Kernels read neither errno nor floating-point exception flags; these flags change no result bits.
 # -fno-fast-math, which sp_flags has too, resets the two after it: CMake keeps the first of equal flags.
 set(SP_KERNEL_FLAGS -O3 -fno-fast-math -fno-math-errno -fno-trapping-math -Wno-psabi)

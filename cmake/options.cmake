@@ -7,6 +7,7 @@ option(STREAMPOOL_INSTALL "Add to what `cmake --install` installs" ${PROJECT_IS_
 option(SP_ANALYZE "Clang's thread-safety analysis, findings are errors (clang 19)" OFF)
 option(SP_SCHED "Build for the controlled scheduler instead of the operating system" OFF)
 option(SP_FUZZ "Build the fuzz targets with libFuzzer (clang)" OFF)
+option(SP_EMULATED "For QEMU's user mode, which does not order sequentially consistent stores" OFF)
 option(SP_COVERAGE "Count executed lines" OFF)
 option(SP_DELAYS "Compile in the delay injector" OFF)
 set(SP_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each test is its own program, linked with the static library to access internal symbols.
+if(CMAKE_CROSSCOMPILING)
+    include(emulated)
+endif()
 find_program(SP_SYMBOLIZER NAMES llvm-symbolizer-19 llvm-symbolizer)
 mark_as_advanced(SP_SYMBOLIZER)
 
@@ -49,6 +52,9 @@ function(sp_add_test_run run)
         SKIP_RETURN_CODE 77
         RUN_SERIAL ${test_SERIAL}
         ENVIRONMENT "${environment}")
+    if(CMAKE_CROSSCOMPILING)
+        sp_select_emulated(${run} ${test_PROGRAM} ${test_LABELS})
+    endif()
 endfunction()
 
 # sp_add_fuzz_target(<name> SOURCES <files>... [SECONDS <seconds>])

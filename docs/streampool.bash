@@ -66,7 +66,7 @@ _streampool()
         ;;
     info)
         operands=nothing
-        options='--help --version'
+        options='--json --help --version'
         ;;
     inspect)
         operands=files

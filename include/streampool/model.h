@@ -165,9 +165,11 @@ SP_API sp_status sp_model_get_cpu_op(sp_model model, uint32_t index, sp_model_cp
 typedef struct sp_device_ops {
     uint32_t op_count;
     uint32_t own_count;
-    /* Of the processor, that its kernels use: "portable", "avx2" or "avx512"; the best one that the
-     * processor has, or STREAMPOOL_ISA. NULL: they run elsewhere. Results do not depend on it. */
+    /* Of the processor, that its kernels use: "portable", "avx2", "avx512" or "neon"; the best one
+     * that the processor has, or STREAMPOOL_ISA. NULL: they run elsewhere. Results do not depend on
+     * it. */
     const char *instruction_set;
+    const char *instruction_set_reason; /* in a few words; NULL as well */
 } sp_device_ops;
 
 /* The device's coverage of the op types that models may use, and its kernels. */

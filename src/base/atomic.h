@@ -27,7 +27,13 @@ typedef SP_ATOMIC(void *) sp_atomic_ptr;
 
 #define sp_store_relaxed(a, v) __atomic_store_n(&(a)->value, (v), __ATOMIC_RELAXED)
 #define sp_store_release(a, v) __atomic_store_n(&(a)->value, (v), __ATOMIC_RELEASE)
+#if defined(SP_EMULATED)
+/* QEMU lets a later load of another word overtake a store, which AArch64's STLR and LDAR exclude;
+ * an exchange it orders. */
+#define sp_store_seq_cst(a, v) ((void)__atomic_exchange_n(&(a)->value, (v), __ATOMIC_SEQ_CST))
+#else
 #define sp_store_seq_cst(a, v) __atomic_store_n(&(a)->value, (v), __ATOMIC_SEQ_CST)
+#endif
 
 /* Each exchange returns the previous value. */
 #define sp_exchange_relaxed(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_RELAXED)

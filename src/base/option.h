@@ -43,7 +43,7 @@ typedef enum sp_option_type {
       "whether runs that wait for each other are computed together: never, where that was "        \
       "measured to be faster, or wherever their rows are independent")                             \
     X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
-    X(ISA, ENUM, 0, 0, 3, "auto|portable|avx2|avx512", "instruction set of the CPU kernels")       \
+    X(ISA, ENUM, 0, 0, 4, "auto|portable|avx2|avx512|neon", "instruction set of the CPU kernels")  \
     X(CPU_OPS, TEXT, 0, 0, 0, "",                                                                  \
       "ONNX ops, as in Conv,Tanh, that models of other devices run on cpu: to debug a kernel")     \
     X(CUDA_DRIVER, TEXT, 0, 0, 0, "", "file of the CUDA driver; default: the system's libcuda")    \
@@ -77,7 +77,8 @@ typedef enum sp_option_isa {
     SP_OPTION_ISA_AUTO,
     SP_OPTION_ISA_PORTABLE,
     SP_OPTION_ISA_AVX2,
-    SP_OPTION_ISA_AVX512
+    SP_OPTION_ISA_AVX512,
+    SP_OPTION_ISA_NEON
 } sp_option_isa;
 
 typedef struct sp_option_row {

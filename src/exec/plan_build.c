@@ -6,11 +6,16 @@
 #include "base/heap.h"
 #include "exec/plan_cache_build.h"
 
+bool sp__plan_cache_blocks(const sp_plan_cache *cache)
+{
+    return cache->device->dev->vtable->kind->is_fallback;
+}
+
 /* The request, for the kernels that the cache's device has. */
 static sp_plan_request request_for(const sp_plan_cache *cache, const sp_plan_request *request)
 {
     sp_plan_request own = *request;
-    own.is_blocked = cache->device->dev->vtable->kind->kernel_form == SP_KERNEL_FORM_HOST;
+    own.is_blocked = sp__plan_cache_blocks(cache);
     return own;
 }
 

@@ -12,6 +12,7 @@
 #include "base/option.h"
 #include "exec/model_object.h"
 #include "exec/run_ports.h"
+#include "ops/cpu/arch/cpu_isa.h"
 #include "ops/cpu/arch/kernels.h"
 #include "ops/device_kernels.h"
 #include "ops/op_kernels.h"
@@ -188,7 +189,10 @@ sp_status sp_device_get_ops(sp_device handle, sp_device_ops *out)
     const sp_kernel *kernels = sp__device_kernels(device->dev);
     const sp_op_coverage coverage = sp__op_coverage(kernels);
     *out = (sp_device_ops){.op_count = coverage.op_count, .own_count = coverage.covered_count};
-    if (kernels == NULL) out->instruction_set = sp__cpu_isa_name(sp__cpu_isa_selected());
+    if (kernels != NULL) return SP_OK;
+    const sp_cpu_choice choice = sp__cpu_isa_choice();
+    out->instruction_set = sp__cpu_isa_name(choice.isa);
+    out->instruction_set_reason = choice.why;
     return SP_OK;
 }
 

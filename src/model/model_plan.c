@@ -50,7 +50,8 @@ static sp_status plan_compile(const sp_rt_model *model, const sp_host_tensor *in
         const sp_plan_request request = {.inputs = ports.inputs,
                                          .input_count = model->graph->input_count,
                                          .overrides = ports.overrides,
-                                         .override_count = ports.override_count};
+                                         .override_count = ports.override_count,
+                                         .is_blocked = sp__plan_cache_blocks(&model->plans)};
         status = sp__plan_compile(model->graph, &request, out);
     }
     sp__run_ports_deinit(&ports);

@@ -105,7 +105,21 @@ expect 2 'usage' "$program" run
 expect 2 'usage' "$program" run model --threads 0
 expect 2 'usage' "$program" verify
 expect 0 'device cpu' "$program" info
-expect 0 'kernels for ([0-9]+) of \1 ops, (portable|avx2|avx512)$' "$program" info
-expect 0 'ops, portable$' env STREAMPOOL_ISA=portable "$program" info
+expect 0 'kernels for ([0-9]+) of \1 ops, (portable|avx2|avx512|neon) \((the best of|this machine lacks) .*\)$' \
+    env -u STREAMPOOL_ISA "$program" info
+expect 0 'ops, portable \(STREAMPOOL_ISA asks for it\)$' env STREAMPOOL_ISA=portable "$program" info
+foreign=neon
+[[ $(uname -m) == x86_64 ]] || foreign=avx2
+expect 0 'ops, [a-z0-9]+ \(STREAMPOOL_ISA names kernels for other processors\)$' \
+    env STREAMPOOL_ISA="$foreign" "$program" info
+expect 0 '"name":"cpu",.*"instruction_set":"portable","instruction_set_reason":"STREAMPOOL_ISA asks for it"' \
+    env STREAMPOOL_ISA=portable "$program" info --json
+expect 0 '"variable":"STREAMPOOL_ISA","value":"portable","origin":"environment"' \
+    env STREAMPOOL_ISA=portable "$program" info --json
+if command -v python3 >/dev/null; then
+    expect 0 '^[1-9]' python3 -c 'import json, subprocess, sys
+info = json.loads(subprocess.check_output([sys.argv[1], "info", "--json"]))
+print(len(info["devices"]), len(info["options"]))' "$program"
+fi
 [[ $failures -eq 0 ]] && echo "all calls of the program behave"
 exit $((failures > 0))

@@ -229,7 +229,7 @@ TEST(any_number_of_initializers_is_overridden)
         snprintf(names[i], NAME_BYTES, "b%d", i);
         partial_add_floats(&graph, names[i], zero, WIDTH);
         add_input(&graph, names[i], ONNX_FLOAT, dims, 1);
-        snprintf(both, sizeof both, "%s %s", last, names[i]);
+        snprintf(both, sizeof both, "%s b%d", last, i);
         snprintf(sum, sizeof sum, "s%d", i);
         add_node(&graph, make_node("Add", both, sum));
         memcpy(last, sum, sizeof last);

@@ -10,6 +10,7 @@
 #include "base/option.h"
 #include "base/thread.h"
 #include "run_fixture.h"
+#include "support/fp_state.h"
 
 TEST(all_models_from_31_threads_give_the_bits_of_one)
 {
@@ -208,7 +209,6 @@ TEST(memory_that_is_taken_and_trimmed_beside_runs_changes_no_bit)
     cases_close(&c.models);
 }
 
-#if defined(__x86_64__)
 typedef struct strange_state {
     const model_case *c;
     uint32_t rounds;
@@ -218,9 +218,8 @@ typedef struct strange_state {
 static void run_strangely(void *arg, uint32_t index)
 {
     strange_state *s = arg;
-    const uint32_t before = __builtin_ia32_stmxcsr();
-    const uint32_t strange = 0x1f80u | 0x8040u | 0x4000u; /* FTZ, DAZ, round up */
-    if (index == 3) __builtin_ia32_ldmxcsr(strange);
+    const sp_fpenv before = fp_state_read();
+    if (index == 3) fp_state_write(FP_STATE_STRANGE);
     sp_array outputs[FIXTURE_PORTS] = {0};
     outputs_make(s->c, outputs);
     for (uint32_t i = 0; i < s->rounds; i++) {
@@ -228,8 +227,8 @@ static void run_strangely(void *arg, uint32_t index)
         if (!case_is_same(s->c, outputs)) sp_fetch_add_relaxed(&s->differing, 1);
     }
     outputs_free(s->c, outputs);
-    if (index == 3) CHECK_EQ_U64(__builtin_ia32_stmxcsr() & ~0x3fu, strange);
-    __builtin_ia32_ldmxcsr(before);
+    if (index == 3) CHECK_EQ_U64(fp_state_read() & ~FP_STATE_FLAGS, FP_STATE_STRANGE);
+    fp_state_write(before);
 }
 
 TEST(a_caller_with_another_floating_point_state_gets_and_gives_the_same_bits)
@@ -241,7 +240,6 @@ TEST(a_caller_with_another_floating_point_state_gets_and_gives_the_same_bits)
     CHECK_EQ_U64(sp_load_relaxed(&s.differing), 0);
     case_close(&c);
 }
-#endif
 
 typedef struct release_race {
     sp_model model;

@@ -196,12 +196,15 @@ typedef struct totals {
     uint64_t passed, failed, skipped;
 } totals;
 
-static bool is_named(const char *name, int argc, char **argv)
+static bool is_chosen(const char *name, int argc, char **argv)
 {
+    bool has_names = false; /* of tests to run */
     for (int i = 1; i < argc; ++i) {
-        if (strcmp(argv[i], name) == 0) return true;
+        const bool is_left_out = argv[i][0] == '-';
+        if (strcmp(argv[i] + is_left_out, name) == 0) return !is_left_out;
+        has_names |= !is_left_out;
     }
-    return argc < 2;
+    return !has_names;
 }
 
 /* The compiler may emit the entries in any order. */
@@ -245,7 +248,7 @@ int test_run_all(int argc, char **argv)
     totals sums = {0};
     uint64_t run_count = 0;
     for (size_t i = 0; i < count; ++i) {
-        if (!is_named(tests[i]->name, argc, argv)) continue;
+        if (!is_chosen(tests[i]->name, argc, argv)) continue;
         ++run_count;
         run_test(tests[i], &sums);
     }

@@ -17,7 +17,7 @@ foreach(suite IN ITEMS
     ops/schema:op_norm ops/schema:op_pool ops/schema:op_products ops/schema:op_rearrange
     ops/schema:op_recurrent ops/schema:op_reduce ops/schema:op_resize ops/schema:op_select
     ops/schema:op_softmax ops/schema:op_window
-    ops/cpu:half ops/cpu:math_f32 ops/cpu:math_f64 ops/cpu:elementwise_bits
+    ops/cpu:cpu_isa ops/cpu:half ops/cpu:math_f32 ops/cpu:math_f64 ops/cpu:elementwise_bits
     ops/cpu:kernel_bits ops/cpu:reduce_rows
     ops/cuda:cuda_kernels
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm
@@ -64,7 +64,7 @@ endforeach()
 sp_add_test(test_move_bits SOURCES ops/cpu/test_move_bits.c LABELS ops
     LINKS sp_kernel_compare sp_model_fixture TIMEOUT 120)
 
-foreach(isa portable avx2 avx512)
+foreach(isa portable avx2 avx512 neon)
     sp_add_test_run(test_kernel_bits_${isa} PROGRAM test_kernel_bits LABELS ops TIMEOUT 120
         ENV STREAMPOOL_ISA=${isa})
 endforeach()

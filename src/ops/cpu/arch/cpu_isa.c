@@ -1,72 +1,160 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detection and selection of the instruction set. */
-#include "base/option.h"
-#include "ops/cpu/arch/kernels.h"
+#include "ops/cpu/arch/cpu_isa.h"
+
+#include <stddef.h>
+
+#include "base/macros.h"
 
 extern const sp_kernel sp__kernel_table_portable[SP_KERNEL_COUNT];
 
-/* Both check CPUID, and that the operating system saves the registers. */
 #if defined(__x86_64__)
 
 extern const sp_kernel sp__kernel_table_avx2[SP_KERNEL_COUNT];
 extern const sp_kernel sp__kernel_table_avx512[SP_KERNEL_COUNT];
 
-static const sp_kernel *avx2_table(void)
-{
-    const bool is_there = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    return is_there ? sp__kernel_table_avx2 : NULL;
-}
+static const sp_kernel *const tables[SP_CPU_ISA_COUNT] = {
+    [SP_CPU_PORTABLE] = sp__kernel_table_portable,
+    [SP_CPU_AVX2] = sp__kernel_table_avx2,
+    [SP_CPU_AVX512] = sp__kernel_table_avx512};
 
-/* All that the build's flags allow the compiler to use (cmake/layers.cmake). */
-static const sp_kernel *avx512_table(void)
+/* The compiler's run time has read CPUID once. It reports a feature only if the operating system
+ * saves the registers, too (XGETBV). */
+static uint32_t find_features(void)
 {
-    const bool is_there = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    return is_there && avx2_table() != NULL ? sp__kernel_table_avx512 : NULL;
+    uint32_t features = 0;
+#define FIND_FEATURE(feature, name)                                                                \
+    if (__builtin_cpu_supports(name)) features |= SP_CPU_HAS(feature);
+    SP_CPU_FEATURE_LIST(FIND_FEATURE)
+#undef FIND_FEATURE
+    return features;
 }
 
 #else
 
-static const sp_kernel *avx2_table(void)
-{
-    return NULL;
-}
+/* Of other processors only AArch64 has kernels of its own: every one has NEON. */
+#if defined(__aarch64__)
 
-static const sp_kernel *avx512_table(void)
+extern const sp_kernel sp__kernel_table_neon[SP_KERNEL_COUNT];
+
+static const sp_kernel *const tables[SP_CPU_ISA_COUNT] = {
+    [SP_CPU_PORTABLE] = sp__kernel_table_portable, [SP_CPU_NEON] = sp__kernel_table_neon};
+
+#else
+
+static const sp_kernel *const tables[SP_CPU_ISA_COUNT] = {[SP_CPU_PORTABLE] =
+                                                              sp__kernel_table_portable};
+
+#endif
+
+static uint32_t find_features(void)
 {
-    return NULL;
+    return 0;
 }
 
 #endif
 
-const sp_kernel *sp__cpu_kernels(sp_cpu_isa isa)
+/* All that the flags of the build allow the compiler to use (cmake/layers.cmake). */
+static const uint32_t needed[SP_CPU_ISA_COUNT] = {
+    [SP_CPU_AVX2] = SP_CPU_HAS(AVX2) | SP_CPU_HAS(FMA),
+    [SP_CPU_AVX512] = SP_CPU_HAS(AVX2) | SP_CPU_HAS(FMA) | SP_CPU_HAS(AVX512F) |
+                      SP_CPU_HAS(AVX512BW) | SP_CPU_HAS(AVX512DQ) | SP_CPU_HAS(AVX512VL)};
+
+sp_cpu_machine sp__cpu_machine(void)
 {
-    switch (isa) {
-    case SP_CPU_PORTABLE:
-        return sp__kernel_table_portable;
-    case SP_CPU_AVX2:
-        return avx2_table();
-    case SP_CPU_AVX512:
-        return avx512_table();
-    case SP_CPU_ISA_COUNT:
-        break;
+    sp_cpu_machine machine = {.features = find_features()};
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        if (tables[isa] != NULL) machine.isas |= 1u << isa;
+    }
+    return machine;
+}
+
+/* ---- the choice ---- */
+
+/* The reason for less than the best of the build, and for less than was asked for. */
+typedef struct missing_feature {
+    uint32_t feature;
+    const char *best, *asked;
+} missing_feature;
+
+static const missing_feature lacks[] = {
+#define LACK(feature, name)                                                                        \
+    {SP_CPU_HAS(feature), "this machine lacks " name,                                              \
+     "STREAMPOOL_ISA asks for more, but this machine lacks " name},
+    SP_CPU_FEATURE_LIST(LACK)
+#undef LACK
+};
+
+/* What the machine lacks for kernels of the build; NULL: nothing. */
+static const missing_feature *find_lack(const sp_cpu_machine *machine, sp_cpu_isa isa)
+{
+    const uint32_t missing = needed[isa] & ~machine->features;
+    for (size_t i = 0; i < SP_COUNT_OF(lacks); i++) {
+        if ((missing & lacks[i].feature) != 0) return &lacks[i];
     }
     return NULL;
 }
 
+static bool is_built(const sp_cpu_machine *machine, sp_cpu_isa isa)
+{
+    return (machine->isas >> isa & 1u) != 0;
+}
+
+static bool is_usable(const sp_cpu_machine *machine, sp_cpu_isa isa)
+{
+    return is_built(machine, isa) && find_lack(machine, isa) == NULL;
+}
+
+static sp_cpu_isa best_built(const sp_cpu_machine *machine)
+{
+    sp_cpu_isa isa = SP_CPU_ISA_COUNT - 1;
+    while (isa > SP_CPU_PORTABLE && !is_built(machine, isa)) isa--;
+    return isa;
+}
+
+static const char *find_reason(sp_option_isa option, bool is_foreign, const missing_feature *lack)
+{
+    if (is_foreign) return "STREAMPOOL_ISA names kernels for other processors";
+    if (option == SP_OPTION_ISA_AUTO) return lack != NULL ? lack->best : "the best of this build";
+    return lack != NULL ? lack->asked : "STREAMPOOL_ISA asks for it";
+}
+
+sp_cpu_choice sp__cpu_isa_choose(sp_option_isa option, const sp_cpu_machine *machine)
+{
+    static const sp_cpu_isa named[] = {[SP_OPTION_ISA_PORTABLE] = SP_CPU_PORTABLE,
+                                       [SP_OPTION_ISA_AVX2] = SP_CPU_AVX2,
+                                       [SP_OPTION_ISA_AVX512] = SP_CPU_AVX512,
+                                       [SP_OPTION_ISA_NEON] = SP_CPU_NEON};
+    const bool is_named = option != SP_OPTION_ISA_AUTO;
+    const bool is_foreign = is_named && !is_built(machine, named[option]);
+    const sp_cpu_isa wanted = is_named && !is_foreign ? named[option] : best_built(machine);
+    sp_cpu_isa isa = wanted;
+    while (isa > SP_CPU_PORTABLE && !is_usable(machine, isa)) isa--;
+    return (sp_cpu_choice){isa, find_reason(option, is_foreign, find_lack(machine, wanted))};
+}
+
+sp_cpu_choice sp__cpu_isa_choice(void)
+{
+    const sp_cpu_machine machine = sp__cpu_machine();
+    return sp__cpu_isa_choose((sp_option_isa)sp_option_enum(SP_OPTION_ISA), &machine);
+}
+
+/* ---- kernels ---- */
+
+const sp_kernel *sp__cpu_kernels(sp_cpu_isa isa)
+{
+    if (isa >= SP_CPU_ISA_COUNT) return NULL;
+    const sp_cpu_machine machine = sp__cpu_machine();
+    return is_usable(&machine, isa) ? tables[isa] : NULL;
+}
+
 const char *sp__cpu_isa_name(sp_cpu_isa isa)
 {
-    static const char *const names[] = {"portable", "avx2", "avx512"};
+    static const char *const names[] = {"portable", "avx2", "avx512", "neon"};
     return isa < SP_CPU_ISA_COUNT ? names[isa] : "none";
 }
 
 sp_cpu_isa sp__cpu_isa_selected(void)
 {
-    static const sp_cpu_isa best[] = {[SP_OPTION_ISA_AUTO] = SP_CPU_AVX512,
-                                      [SP_OPTION_ISA_PORTABLE] = SP_CPU_PORTABLE,
-                                      [SP_OPTION_ISA_AVX2] = SP_CPU_AVX2,
-                                      [SP_OPTION_ISA_AVX512] = SP_CPU_AVX512};
-    sp_cpu_isa isa = best[sp_option_enum(SP_OPTION_ISA)];
-    while (sp__cpu_kernels(isa) == NULL) isa--; /* portable is always there */
-    return isa;
+    return sp__cpu_isa_choice().isa;
 }

@@ -17,6 +17,9 @@
 #if defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 #define SP_HAS_HARDWARE_FMA 1
+#elif defined(SP_NEON)
+#include <arm_neon.h>
+#define SP_HAS_HARDWARE_FMA 1
 #elif defined(__FP_FAST_FMAF)
 #define SP_HAS_HARDWARE_FMA 1 /* AArch64 and others, in their portable build */
 #else
@@ -48,6 +51,8 @@ SP_KERNEL_LIST(SP_KERNEL_DECLARE)
  * their outputs changes no bit. */
 #if defined(__AVX512F__)
 #define SP_VECTOR 16
+#elif defined(SP_NEON)
+#define SP_VECTOR 4 /* one register: vectors of two are kept in memory by gcc */
 #else
 #define SP_VECTOR 8
 #endif
@@ -119,13 +124,19 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_load(const float *from)
 
 static SP_ALWAYS_INLINE void sp_vector_store(float *to, sp_vector v)
 {
+#if defined(SP_NEON)
+    vst1q_f32(to, (float32x4_t)v); /* gcc copies 16 bytes by two other registers */
+#else
     memcpy(to, &v, sizeof(v));
+#endif
 }
 
 static SP_ALWAYS_INLINE sp_vector sp_vector_splat(float x)
 {
 #if SP_VECTOR == 16
     return (sp_vector){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#elif SP_VECTOR == 4
+    return (sp_vector){x, x, x, x};
 #else
     return (sp_vector){x, x, x, x, x, x, x, x};
 #endif
@@ -145,6 +156,8 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_fma(sp_vector a, sp_vector b, sp_vec
     return (sp_vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined(__AVX2__) && defined(__FMA__)
     return (sp_vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(SP_NEON)
+    return (sp_vector)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
     sp_vector result;
     for (int i = 0; i < SP_VECTOR; i++) result[i] = sp_fmaf(a[i], b[i], c[i]);

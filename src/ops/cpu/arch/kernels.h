@@ -14,10 +14,12 @@
 #include "ops/kernel_id.h"
 #include "tensor/shape.h"
 
+/* Each can be used where the ones before it of the same processor can. */
 typedef enum sp_cpu_isa {
     SP_CPU_PORTABLE,
     SP_CPU_AVX2,
     SP_CPU_AVX512,
+    SP_CPU_NEON,
     SP_CPU_ISA_COUNT
 } sp_cpu_isa;
 
@@ -25,8 +27,7 @@ typedef enum sp_cpu_isa {
 const sp_kernel *sp__cpu_kernels(sp_cpu_isa isa);
 const char *sp__cpu_isa_name(sp_cpu_isa isa);
 
-/* The instruction set that STREAMPOOL_ISA selects, if it is available, else the best available
- * one. */
+/* The instruction set that STREAMPOOL_ISA selects (cpu_isa.h). */
 sp_cpu_isa sp__cpu_isa_selected(void);
 
 #define SP_CONSTANTS_CHECK(type, bytes)                                                            \

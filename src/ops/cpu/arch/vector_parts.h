@@ -71,7 +71,11 @@ typedef sp_vector_bits sp_vector_mask;
 
 static SP_ALWAYS_INLINE sp_vector_mask sp_vector_mask_of(sp_vector_part part)
 {
+#if SP_VECTOR == 4
+    const sp_vector_bits bits = {1, 2, 4, 8};
+#else
     const sp_vector_bits bits = {1, 2, 4, 8, 16, 32, 64, 128};
+#endif
     return (((sp_vector_bits){0} + (int32_t)part) & bits) != 0;
 }
 
@@ -113,6 +117,7 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_alternate(sp_vector a, sp_vector b)
 
 #else
 
+/* AArch64's instructions for a maximum take +0 of two zeros, and give a NaN for a NaN. */
 static SP_ALWAYS_INLINE sp_vector sp_vector_larger(sp_vector a, sp_vector b)
 {
     return sp_vector_select(a > b, a, b);
@@ -137,7 +142,11 @@ static SP_ALWAYS_INLINE void sp_vector_store_part(float *to, sp_vector_part part
 
 static SP_ALWAYS_INLINE sp_vector sp_vector_alternate(sp_vector a, sp_vector b)
 {
+#if SP_VECTOR == 4
+    return (sp_vector){a[0], a[2], b[1], b[3]};
+#else
     return (sp_vector){a[0], a[2], a[4], a[6], b[1], b[3], b[5], b[7]};
+#endif
 }
 
 #endif

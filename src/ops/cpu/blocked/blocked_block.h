@@ -13,6 +13,8 @@
  * broadcast input fit the registers. */
 #if SP_VECTOR == 16
 enum { SP_BLOCKED_SUMS = 28, SP_BLOCKED_OUTPUTS = 14 };
+#elif SP_VECTOR == 4
+enum { SP_BLOCKED_SUMS = 24, SP_BLOCKED_OUTPUTS = 6 };
 #else
 enum { SP_BLOCKED_SUMS = 12, SP_BLOCKED_OUTPUTS = 6 };
 #endif

@@ -12,11 +12,13 @@
 #include "ops/cpu/conv/conv_matrix.h"
 #include "ops/cpu/gemm/gemm_block.h"
 
-/* Filters that are computed together, with two vectors of outputs each. */
+/* Filters that are computed together, and vectors of outputs of each. */
 #if SP_VECTOR == 16
-enum { FILTERS = 8 };
+enum { FILTERS = 8, VECTORS = 2 };
+#elif SP_VECTOR == 4
+enum { FILTERS = 6, VECTORS = 4 };
 #else
-enum { FILTERS = 6 };
+enum { FILTERS = 6, VECTORS = 2 };
 #endif
 enum { MATRIX = 288 * SP_CONV_PIXELS };
 
@@ -64,10 +66,11 @@ static SP_ALWAYS_INLINE void run_filters(const int64_t filters, const int64_t ve
 {
     const int64_t all_taps = block->all_taps;
     const segment_place place = {first_tap == 0, first_tap + depth == all_taps};
-    float chains[FILTERS * 2 * SP_VECTOR];
-    sp_vector acc[FILTERS * 2] = {0};
+    float chains[FILTERS * VECTORS * SP_VECTOR];
+    sp_vector acc[FILTERS * VECTORS] = {0};
     sp_gemm_block(filters, vectors, block->w + filter * all_taps + first_tap, all_taps, 1,
                   taps + from, block->most, SP_GEMM_PANEL, depth, acc);
+#pragma GCC unroll 24
     for (int64_t i = 0; i < filters * vectors; i++) {
         sp_vector_store(chains + i * SP_VECTOR, acc[i]);
     }
@@ -96,10 +99,11 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const conv_block
 static void run_segment(const conv_block *block, const float *taps, int64_t first_tap,
                         int64_t depth)
 {
-    for (int64_t from = 0; from < block->width; from += (int64_t)2 * SP_VECTOR) {
-        const bool is_wide = block->width - from > SP_VECTOR;
-        if (is_wide) run_vectors(2, block, taps, first_tap, depth, from);
-        else run_vectors(1, block, taps, first_tap, depth, from);
+    for (int64_t from = 0; from < block->width; from += (int64_t)VECTORS * SP_VECTOR) {
+        const int64_t left = block->width - from;
+        if (left > (int64_t)VECTORS / 2 * SP_VECTOR)
+            run_vectors(VECTORS, block, taps, first_tap, depth, from);
+        else run_vectors(VECTORS / 2, block, taps, first_tap, depth, from);
     }
 }
 

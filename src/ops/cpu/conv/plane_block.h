@@ -8,7 +8,7 @@
 #include "ops/cpu/conv/conv_gather.h"
 
 /* Outputs that are computed together, and elements of the copied input. */
-enum { SP_PLANE_STEP = 64, SP_PLANE_INPUT = SP_DEPTHWISE_INPUT };
+enum { SP_PLANE_STEP = SP_VECTOR == 4 ? 32 : 64, SP_PLANE_INPUT = SP_DEPTHWISE_INPUT };
 
 /* The sizes of a window over planes. */
 typedef struct sp_plane_window {

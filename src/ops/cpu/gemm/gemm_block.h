@@ -18,6 +18,10 @@
 #define SP_BLOCK_MAX_VECTORS 24
 #define SP_BLOCK_ROWS 8
 #define SP_BLOCK_PANELS(rows) ((rows) >= 7 ? 2 : (rows) == 1 ? 8 : 4)
+#elif SP_VECTOR == 4
+#define SP_BLOCK_MAX_VECTORS 24
+#define SP_BLOCK_ROWS 6
+#define SP_BLOCK_PANELS(rows) ((rows) >= 3 ? 1 : 4 / (rows))
 #else
 #define SP_BLOCK_MAX_VECTORS 8
 #define SP_BLOCK_ROWS 4
@@ -33,15 +37,15 @@ static SP_ALWAYS_INLINE void sp_gemm_block(const int64_t rows, const int64_t vec
 {
     for (int64_t k = 0; k < depth; k++) {
         sp_vector right[SP_BLOCK_MAX_VECTORS];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int64_t v = 0; v < vectors; v++) {
             const int64_t at = v / SP_PANEL_VECTORS * b_panel + v % SP_PANEL_VECTORS * SP_VECTOR;
             right[v] = sp_vector_load(b + k * b_depth + at);
         }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int64_t r = 0; r < rows; r++) {
             const sp_vector left = sp_vector_splat(a[r * a_row + k * a_depth]);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int64_t v = 0; v < vectors; v++) {
                 acc[r * vectors + v] = sp_vector_fma(left, right[v], acc[r * vectors + v]);
             }
@@ -57,12 +61,14 @@ static SP_ALWAYS_INLINE void sp_gemm_sums(const int64_t rows, const int64_t pane
 {
     const int64_t vectors = panels * SP_PANEL_VECTORS;
     const int64_t segment = SP_GEMM_SEGMENT + (SP_PLANTED(segment_off_by_one) ? 1 : 0);
+#pragma GCC unroll 24
     for (int64_t i = 0; i < rows * vectors; i++) sum[i] = sp_vector_splat(0);
     for (int64_t k = 0; k < depth; k += segment) {
         const int64_t left = depth - k;
         sp_vector acc[SP_BLOCK_MAX_VECTORS] = {0};
         sp_gemm_block(rows, vectors, a + k * a_depth, a_row, a_depth, b + k * b_depth, b_depth,
                       b_panel, left < segment ? left : segment, acc);
+#pragma GCC unroll 24
         for (int64_t i = 0; i < rows * vectors; i++) sum[i] += acc[i];
     }
 }

@@ -118,13 +118,15 @@ static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_
     for (int64_t rows; row < last; row += rows) {
         rows = next_rows(last - row);
         switch (rows) {
-#if SP_BLOCK_ROWS == 8
+#if SP_BLOCK_ROWS >= 8
         case 8:
             run_rows(8, g, row, panel, panel_end);
             break;
         case 7:
             run_rows(7, g, row, panel, panel_end);
             break;
+#endif
+#if SP_BLOCK_ROWS >= 6
         case 6:
             run_rows(6, g, row, panel, panel_end);
             break;
