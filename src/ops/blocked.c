@@ -194,6 +194,40 @@ bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *
                                   (uint64_t)sp__channel_blocks(x->channels), (uint64_t)x->images);
 }
 
+static bool find_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t *op)
+{
+    switch (kernel) {
+    case SP_KERNEL_ID_add_f32:
+        *op = SP_CHANNEL_ADD;
+        return true;
+    case SP_KERNEL_ID_sub_f32:
+        *op = is_reversed ? SP_CHANNEL_SUB_FROM : SP_CHANNEL_SUB;
+        return true;
+    case SP_KERNEL_ID_mul_f32:
+        *op = SP_CHANNEL_MUL;
+        return true;
+    case SP_KERNEL_ID_div_f32:
+        *op = is_reversed ? SP_CHANNEL_DIV_INTO : SP_CHANNEL_DIV;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activation,
+                            const sp_image_form *x, sp_channel_op_constants *constants,
+                            uint32_t grid[3])
+{
+    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
+    *constants = (sp_channel_op_constants){.channels = x->channels,
+                                           .pixels = x->pixels,
+                                           .tile_pixels = tile,
+                                           .activation = activation};
+    return find_channel_op(kernel, is_reversed, &constants->op) &&
+           set_grid(grid, (uint64_t)quotient_up(x->pixels, tile),
+                    (uint64_t)sp__channel_blocks(x->channels), (uint64_t)x->images);
+}
+
 bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants, uint32_t grid[3])
 {
     const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;

@@ -53,6 +53,12 @@ bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
 bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *x,
                       sp_norm_blocked_constants *constants, uint32_t grid[3]);
 
+/* A call of add_f32, sub_f32, mul_f32 or div_f32 (`kernel`) on such images and one number for each
+ * channel of each image, which is the first operand if `is_reversed`. */
+bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activation,
+                            const sp_image_form *x, sp_channel_op_constants *constants,
+                            uint32_t grid[3]);
+
 /* The copies between the two layouts. */
 bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants,
                       uint32_t grid[3]);

@@ -19,6 +19,7 @@
     X(depthwise_blocked_f32) /* the same */                                                        \
     X(max_pool_blocked_f32)  /* x, y */                                                            \
     X(norm_blocked_f32)      /* x, scale, bias, mean, variance, y: as batch_norm_f32 */            \
+    X(channel_op_f32)        /* x, one number a channel, y */                                      \
     X(channels_block)        /* x, plain, y */                                                     \
     X(channels_unblock)      /* x, y, plain */
 
@@ -48,9 +49,27 @@ typedef struct sp_norm_blocked_constants {
     uint8_t activation; /* sp_activation */
 } sp_norm_blocked_constants;
 
+typedef enum sp_channel_op {
+    SP_CHANNEL_ADD,
+    SP_CHANNEL_SUB,
+    SP_CHANNEL_SUB_FROM, /* the number - x */
+    SP_CHANNEL_MUL,
+    SP_CHANNEL_DIV,
+    SP_CHANNEL_DIV_INTO /* the number / x */
+} sp_channel_op;
+
+/* As add_f32 and others. Grid (tiles of pixels, blocks, images). */
+typedef struct sp_channel_op_constants {
+    int64_t channels, pixels, tile_pixels;
+    uint8_t op;         /* sp_channel_op */
+    uint8_t activation; /* sp_activation */
+    bool is_shared;     /* the numbers are the same for all images */
+} sp_channel_op_constants;
+
 #define SP_BLOCKED_CONSTANTS_LIST(X)                                                               \
     X(sp_blocked_constants, 192)                                                                   \
     X(sp_channels_constants, 24)                                                                   \
-    X(sp_norm_blocked_constants, 32)
+    X(sp_norm_blocked_constants, 32)                                                               \
+    X(sp_channel_op_constants, 32)
 
 #endif

@@ -38,7 +38,31 @@ sp_status sp__block_read(sp_block_pass *pass, const sp_plan_step *step, uint32_t
 sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_form *form,
                           uint32_t *blocked);
 
-/* Adds the step in blocks, if it can be; otherwise *is_done is false and nothing is added. */
+/* Adds the step in blocks, if it can be; otherwise *is_done is false and nothing is added. The
+ * second is for steps that compute or move elements. */
 sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
+sp_status sp__block_elements(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
+
+/* ---- operands of steps ---- */
+
+/* The last binding. */
+const sp_plan_binding *sp__block_output(const sp_plan_step *step);
+
+/* Of a blocked value. */
+sp_plan_binding sp__block_binding(uint32_t value, const sp_image_form *form, bool is_write);
+
+/* Is the operand a whole value of so many floats, at an address that the plan assigns? */
+bool sp__block_is_whole(const sp_block_pass *pass, const sp_plan_binding *binding, int64_t count);
+
+int64_t sp__block_plain_count(const sp_image_form *form);
+
+/* The form of a blocked operand that has so many elements; NULL if it is not blocked. */
+const sp_image_form *sp__block_form(const sp_block_pass *pass, const sp_plan_binding *binding,
+                                    int64_t count);
+
+/* The added step writes `to` over `from`, its operand number `operand`, if the recorded one would
+ * have. */
+void sp__block_set_in_place(sp_block_pass *pass, const sp_plan_step *step, uint32_t operand,
+                            uint32_t from, uint32_t to);
 
 #endif

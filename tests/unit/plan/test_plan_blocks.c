@@ -218,6 +218,41 @@ static void add_concat(graph_maker *g)
     add_node(&g->graph, node);
 }
 
+static void add_resize(graph_maker *g)
+{
+    const image from = *any_value(g);
+    if (from.height * from.width > 2000) return;
+    image to = from;
+    char name[16], inputs[64];
+    const float scales[4] = {1, 1, (float)pick(g, 1, 2), (float)pick(g, 1, 2)};
+    const int64_t four = 4;
+    to.height *= (int64_t)scales[2];
+    to.width *= (int64_t)scales[3];
+    (void)snprintf(name, sizeof name, "w%d", g->weights++);
+    writer tensor = make_tensor(name, 1, &four, 1, scales, sizeof scales);
+    write_message(&g->graph, GRAPH_INITIALIZER_FIELD, &tensor);
+    (void)snprintf(inputs, sizeof inputs, "%s - %s", from.name, name);
+    writer node = make_node("Resize", inputs, new_value(g, &to)->name);
+    add_attribute_text(&node, "mode", "nearest");
+    add_attribute_text(&node, "nearest_mode", "floor");
+    add_attribute_text(&node, "coordinate_transformation_mode", "asymmetric");
+    add_node(&g->graph, node);
+}
+
+/* One number for each channel, which the graph computes: squeeze and excite. */
+static void add_scale(graph_maker *g)
+{
+    static const char *const ops[] = {"Add", "Mul", "Sub", "Div"};
+    const image from = *any_value(g);
+    image one = from;
+    one.height = one.width = 1;
+    const char *mean = new_value(g, &one)->name;
+    char inputs[64];
+    add_node(&g->graph, make_node("GlobalAveragePool", from.name, mean));
+    (void)snprintf(inputs, sizeof inputs, "%s %s", from.name, mean);
+    add_node(&g->graph, make_node(ops[pick(g, 0, 3)], inputs, new_value(g, &from)->name));
+}
+
 /* The same elements as images of other sizes: what reads them must not take them for blocks. */
 static void add_view(graph_maker *g)
 {
@@ -237,7 +272,13 @@ static void add_view(graph_maker *g)
 
 static void add_any(graph_maker *g)
 {
-    switch (pick(g, 0, 9)) {
+    switch (pick(g, 0, 11)) {
+    case 10:
+        add_resize(g);
+        return;
+    case 11:
+        add_scale(g);
+        return;
     case 0:
     case 1:
     case 2:
@@ -279,7 +320,7 @@ static const sp_graph *make_graph(graph_maker *g, uint64_t seed, sp_shape *x)
     add_input(&g->graph, "v0", 1, x->dims, 4);
     add_conv(g);
     const int nodes = (int)pick(g, 1, 16);
-    for (int i = 0; i < nodes && g->count < MAX_VALUES - 1; i++) add_any(g);
+    for (int i = 0; i < nodes && g->count < MAX_VALUES - 2; i++) add_any(g);
     add_output(&g->graph, g->values[g->count - 1].name);
     if (g->count > 2) add_output(&g->graph, g->values[pick(g, 1, g->count - 2)].name);
     writer model = make_model(&g->graph, 14);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums and products of images in blocks of channels and one number for each channel; the
+ * same steps as add_f32 and its like. The lanes of a vector are channels. */
+#include "ops/cpu/blocked/patch.h"
+#include "ops/cpu/gemm/activate.h"
+
+/* Pixels that are computed before their activation is applied. */
+enum { PIXELS = 64 };
+
+/* `op` is a constant after inlining. */
+static SP_ALWAYS_INLINE sp_vector compute(const sp_channel_op op, sp_vector x, sp_vector number)
+{
+    switch (op) {
+    case SP_CHANNEL_ADD:
+        return x + number;
+    case SP_CHANNEL_SUB:
+        return x - number;
+    case SP_CHANNEL_SUB_FROM:
+        return number - x;
+    case SP_CHANNEL_MUL:
+        return x * number;
+    case SP_CHANNEL_DIV:
+        return x / number;
+    default:
+        return number / x;
+    }
+}
+
+static SP_ALWAYS_INLINE void run_op(const sp_channel_op op, const float *x, const float *numbers,
+                                    int64_t pixels, float *y)
+{
+    for (int64_t v = 0; v < SP_BLOCK; v += SP_VECTOR) {
+        const sp_vector number = sp_vector_load(numbers + v);
+        for (int64_t i = v; i < pixels * SP_BLOCK; i += SP_BLOCK) {
+            const sp_vector result = compute(op, sp_vector_load(x + i), number);
+            sp_vector_store(y + i, sp_vector_canonical(result));
+        }
+    }
+}
+
+static void run_pixels(uint8_t op, const float *x, const float *numbers, int64_t pixels, float *y)
+{
+    switch (op) {
+    case SP_CHANNEL_ADD:
+        run_op(SP_CHANNEL_ADD, x, numbers, pixels, y);
+        return;
+    case SP_CHANNEL_SUB:
+        run_op(SP_CHANNEL_SUB, x, numbers, pixels, y);
+        return;
+    case SP_CHANNEL_SUB_FROM:
+        run_op(SP_CHANNEL_SUB_FROM, x, numbers, pixels, y);
+        return;
+    case SP_CHANNEL_MUL:
+        run_op(SP_CHANNEL_MUL, x, numbers, pixels, y);
+        return;
+    case SP_CHANNEL_DIV:
+        run_op(SP_CHANNEL_DIV, x, numbers, pixels, y);
+        return;
+    default:
+        run_op(SP_CHANNEL_DIV_INTO, x, numbers, pixels, y);
+        return;
+    }
+}
+
+sp_status SP_KERNEL(channel_op_f32)(const sp_tile *tile)
+{
+    const sp_channel_op_constants *k = tile->constants;
+    const int64_t blocks = (k->channels + SP_BLOCK - 1) / SP_BLOCK;
+    const int64_t block = tile->index[2] * blocks + tile->index[1];
+    const float *x = (const float *)tile->bindings[0] + block * k->pixels * SP_BLOCK;
+    const int64_t list = k->is_shared ? tile->index[1] : block;
+    const float *numbers = (const float *)tile->bindings[1] + list * SP_BLOCK;
+    float *y = (float *)tile->bindings[2] + block * k->pixels * SP_BLOCK;
+    const int64_t first = tile->index[0] * k->tile_pixels;
+    const int64_t last = sp_patch_least(first + k->tile_pixels, k->pixels);
+    for (int64_t p = first; p < last; p += PIXELS) {
+        const int64_t at = p * SP_BLOCK, count = sp_patch_least(PIXELS, last - p);
+        run_pixels(k->op, x + at, numbers, count, y + at);
+        sp_activate(k->activation, y + at, 1, 0, count * SP_BLOCK);
+    }
+    return SP_OK;
+}
