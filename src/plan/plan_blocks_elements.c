@@ -150,8 +150,9 @@ static sp_status bind_operand(sp_block_pass *pass, const sp_plan_step *step, uin
 
 /* Adds the step with blocked operands. `first` is the operand that it binds first. */
 static sp_status add_binary(sp_block_pass *pass, const sp_plan_step *step, const binary *b,
-                            uint32_t first, sp_plan_step *blocked)
+                            uint32_t first, const sp_plan_step *blocked)
 {
+    sp_plan_step added = *blocked;
     sp_plan_binding bindings[3];
     uint32_t y;
     for (uint32_t i = 0; i < 2; i++) {
@@ -163,8 +164,8 @@ static sp_status add_binary(sp_block_pass *pass, const sp_plan_step *step, const
         if (b->kinds[i] != OPERAND_WHOLE) continue;
         sp__block_set_in_place(pass, step, i, bindings[i == first ? 0 : 1].index, y);
     }
-    blocked->bindings = bindings;
-    return sp__plan_add_step(pass->builder, blocked);
+    added.bindings = bindings;
+    return sp__plan_add_step(pass->builder, &added);
 }
 
 /* One number a channel: a kernel of its own. */

@@ -62,7 +62,8 @@ static inline void sp_epilogue_load(sp_epilogue *e, const sp_epilogue_lists *lis
                                     int64_t most, int64_t count)
 {
     e->has_bias = lists->bias != NULL;
-    e->has_norm = lists->scale != NULL;
+    e->has_norm = lists->scale != NULL && lists->offset != NULL && lists->mean != NULL &&
+                  lists->variance != NULL; /* all or none */
     for (int64_t i = 0; i < most; i += SP_VECTOR) {
         if (e->has_bias) {
             sp_vector_store(e->bias + i, sp_load_channels(lists->bias, first + i, count));

@@ -69,13 +69,15 @@ static inline void sp_patch_choose(sp_patch *p, const sp_conv_constants *k, int6
 static inline void sp_patch_taps(const sp_patch *p, int64_t *offsets)
 {
     const sp_conv_constants *k = p->k;
-    for (int64_t y = 0; y < k->kernel_h; y++) {
-        for (int64_t x = 0; x < k->kernel_w; x++) {
-            const int64_t column = x * k->dilation_w;
-            *offsets++ = y * k->dilation_h * p->row +
-                         (column % p->parts * p->part_columns + column / p->parts) * p->step;
-        }
-    }
+    int64_t y = 0, x = 0;
+    do { /* there is a tap */
+        const int64_t column = x * k->dilation_w;
+        *offsets++ = y * k->dilation_h * p->row +
+                     (column % p->parts * p->part_columns + column / p->parts) * p->step;
+        if (++x < k->kernel_w) continue;
+        x = 0;
+        y++;
+    } while (y < k->kernel_h);
 }
 
 /* ---- copying ---- */
@@ -90,7 +92,7 @@ static SP_ALWAYS_INLINE void sp_patch_copy_part(const sp_patch *p, const bool is
     const int64_t step = is_blocked ? SP_BLOCK : 1;
     const int64_t first = in.first * step, last = in.last * step;
     for (int64_t i = 0; i < first; i++) to[i] = padding;
-    if (in.first < in.last) {
+    if (row != NULL && in.first < in.last) {
         const float *from = row + (column + in.first * stride) * step;
         for (int64_t i = first; i < last; i += step, from += stride * step) {
             if (!is_blocked) {

@@ -109,7 +109,7 @@ static SP_ALWAYS_INLINE void run_rows(const int64_t rows, const gemm_operands *g
 static int64_t next_rows(int64_t left)
 {
     if (left <= SP_BLOCK_ROWS) return left;
-    return left < 2 * SP_BLOCK_ROWS ? (left + 1) / 2 : SP_BLOCK_ROWS;
+    return left < (int64_t)2 * SP_BLOCK_ROWS ? (left + 1) / 2 : SP_BLOCK_ROWS;
 }
 
 static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_t panel,
