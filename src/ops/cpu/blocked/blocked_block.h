@@ -7,7 +7,6 @@
 
 #include "ops/cpu/blocked/epilogue.h"
 #include "ops/cpu/blocked/patch.h"
-#include "ops/cpu/gemm/activate.h"
 
 /* The most accumulators, and outputs, of a block. Accumulators, the weights of one step and a
  * broadcast input fit the registers. */
@@ -28,7 +27,6 @@ typedef struct sp_blocked_segment {
     int64_t depth, panel;   /* taps; floats of a panel of weights */
     int64_t plane;          /* floats of a block of y */
     sp_epilogue *epilogue;  /* of the panels, in the last segment */
-    uint8_t activation;
     bool is_first, is_last;
 } sp_blocked_segment;
 
@@ -50,7 +48,8 @@ static SP_NOINLINE void sp_blocked_add(const sp_blocked_segment *s, const float 
             }
         }
     }
-    if (s->is_last) sp_activate(s->activation, y, panels, s->plane, outputs * SP_BLOCK);
+    if (!s->is_last) return;
+    sp_activate(s->epilogue->activation, y, panels, s->plane, outputs * SP_BLOCK);
 }
 
 /* Runs a segment; all but the pointers are constants after inlining. Outputs are `step` floats

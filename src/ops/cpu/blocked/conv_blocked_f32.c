@@ -209,8 +209,7 @@ static void run_block(const conv *c, const out_block *o, float *patch)
     sp_blocked_segment s = {.offsets = c->offsets,
                             .epilogue = &epilogue,
                             .panel = all_taps * SP_BLOCK,
-                            .plane = k->out_h * k->out_w * SP_BLOCK,
-                            .activation = k->activation};
+                            .plane = k->out_h * k->out_w * SP_BLOCK};
     for (int64_t first = 0; first < k->channels; first += c->channels) {
         const int64_t channels = sp_patch_least(c->channels, k->channels - first);
         /* A segment of fewer channels than a block may begin inside it. */

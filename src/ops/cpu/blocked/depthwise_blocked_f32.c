@@ -4,7 +4,6 @@
  * activation. The lanes of a vector are channels. */
 #include "ops/cpu/blocked/epilogue.h"
 #include "ops/cpu/blocked/patch.h"
-#include "ops/cpu/gemm/activate.h"
 
 /* Outputs that are computed together. */
 enum { OUTPUTS = 8 / SP_BLOCK_VECTORS };
@@ -38,17 +37,11 @@ static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const depthwise *d
         }
     }
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < count * V; i++) sp_vector_store(y + i * SP_VECTOR, acc[i]);
-}
-
-/* What follows the chains of a row of outputs. As for every sum of a chain: +0 + the chain. */
-static void finish_row(const depthwise *d, float *y, int64_t columns)
-{
-    for (int64_t i = 0; i < columns * SP_BLOCK; i += SP_VECTOR) {
-        const sp_vector sum = sp_vector_splat(0) + sp_vector_load(y + i);
-        sp_vector_store(y + i, sp_epilogue_apply(&d->epilogue, i % SP_BLOCK, sum));
+    for (int64_t i = 0; i < count * V; i++) {
+        /* As for every sum of a chain: +0 + the chain. */
+        const sp_vector sum = sp_vector_splat(0) + acc[i];
+        sp_vector_store(y + i * SP_VECTOR, sp_epilogue_apply(&d->epilogue, i % V * SP_VECTOR, sum));
     }
-    sp_activate(d->k->activation, y, 1, 0, columns * SP_BLOCK);
 }
 
 static void run_row(const depthwise *d, const float *x, float *y, int64_t columns)
@@ -61,7 +54,7 @@ static void run_row(const depthwise *d, const float *x, float *y, int64_t column
         run_outputs(OUTPUTS / 2, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
     }
     for (; i < columns; i++) run_outputs(1, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
-    finish_row(d, y, columns);
+    sp_activate(d->epilogue.activation, y, 1, 0, columns * SP_BLOCK);
 }
 
 sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)

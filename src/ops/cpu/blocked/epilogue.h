@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows the sums of a convolution in blocks of channels, before its activation: the bias, a
- * batch normalisation. Each step is rounded, as in the kernels by themselves. */
+/* What follows the sums of a convolution in blocks of channels: the bias, a batch normalisation,
+ * the activation. Each step is rounded, as in the kernels by themselves. */
 #ifndef SP_OPS_CPU_BLOCKED_EPILOGUE_H
 #define SP_OPS_CPU_BLOCKED_EPILOGUE_H
 
 #include "ops/cpu/arch/vector_parts.h"
+#include "ops/cpu/gemm/activate.h"
 
 enum { SP_EPILOGUE_BLOCKS = 8, SP_EPILOGUE_CHANNELS = SP_EPILOGUE_BLOCKS * SP_CHANNEL_BLOCK };
 
@@ -12,11 +13,14 @@ enum { SP_EPILOGUE_BLOCKS = 8, SP_EPILOGUE_CHANNELS = SP_EPILOGUE_BLOCKS * SP_CH
 typedef struct sp_epilogue_lists {
     const float *bias, *scale, *offset, *mean, *variance;
     float epsilon;
+    uint8_t activation;
 } sp_epilogue_lists;
 
 /* Of some channels. */
 typedef struct sp_epilogue {
     bool has_bias, has_norm;
+    bool has_relu;      /* with the rest, in registers */
+    uint8_t activation; /* of stored outputs: none, or another one */
     float bias[SP_EPILOGUE_CHANNELS], mean[SP_EPILOGUE_CHANNELS];
     float factor[SP_EPILOGUE_CHANNELS], offset[SP_EPILOGUE_CHANNELS];
 } sp_epilogue;
@@ -26,7 +30,7 @@ static inline sp_epilogue_lists sp_epilogue_find(const sp_tile *tile, int64_t ch
 {
     const sp_blocked_constants *b = tile->constants;
     const uint32_t norm = b->of.has_bias ? 3 : 2;
-    sp_epilogue_lists lists = {.epsilon = b->epsilon};
+    sp_epilogue_lists lists = {.epsilon = b->epsilon, .activation = b->of.activation};
     if (b->of.has_bias) lists.bias = (const float *)tile->bindings[2] + channel;
     if (!b->has_norm) return lists;
     lists.scale = (const float *)tile->bindings[norm] + channel;
@@ -61,6 +65,8 @@ static SP_ALWAYS_INLINE sp_vector sp_load_channels(const float *list, int64_t fi
 static inline void sp_epilogue_load(sp_epilogue *e, const sp_epilogue_lists *lists, int64_t first,
                                     int64_t most, int64_t count)
 {
+    e->has_relu = lists->activation == SP_ACTIVATION_RELU;
+    e->activation = e->has_relu ? SP_ACTIVATION_NONE : lists->activation;
     e->has_bias = lists->bias != NULL;
     e->has_norm = lists->scale != NULL && lists->offset != NULL && lists->mean != NULL &&
                   lists->variance != NULL; /* all or none */
@@ -83,15 +89,25 @@ static SP_ALWAYS_INLINE sp_vector sp_normalize(sp_vector x, sp_vector mean, sp_v
     return sp_vector_canonical((x - mean) * factor + offset);
 }
 
-/* Of a vector of sums of the channels from `channel` on. */
+/* x <= 0 ? +0 : x, where a NaN stays. */
+static SP_ALWAYS_INLINE sp_vector sp_vector_relu(sp_vector x)
+{
+    const sp_vector zeros = sp_vector_splat(0);
+    return sp_vector_larger(zeros, x) + zeros; /* -0 + +0 is +0 */
+}
+
+/* Of a vector of sums of the channels from `channel` on, without e->activation. */
 static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const sp_epilogue *e, int64_t channel,
                                                     sp_vector sum)
 {
     if (e->has_bias) sum += sp_vector_load(e->bias + channel);
     sum = sp_vector_canonical(sum);
-    if (!e->has_norm) return sum;
-    return sp_normalize(sum, sp_vector_load(e->mean + channel), sp_vector_load(e->factor + channel),
-                        sp_vector_load(e->offset + channel));
+    if (e->has_norm) {
+        sum =
+            sp_normalize(sum, sp_vector_load(e->mean + channel),
+                         sp_vector_load(e->factor + channel), sp_vector_load(e->offset + channel));
+    }
+    return e->has_relu ? sp_vector_relu(sum) : sum;
 }
 
 #endif

@@ -10,19 +10,43 @@ typedef struct pool {
     int64_t offsets[SP_CONV_MAX_SEGMENT];
 } pool;
 
+/* Vectors that are computed together, so that one does not wait for itself at each tap. */
+enum { TOGETHER = 4 };
+
+/* `count` is a constant after inlining. */
+static SP_ALWAYS_INLINE void run_vectors(const int64_t count, const pool *p, const float *x,
+                                         float *y)
+{
+    sp_vector best[TOGETHER], sum[TOGETHER];
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < count; i++) {
+        best[i] = sp_vector_splat(-__builtin_inff());
+        sum[i] = sp_vector_splat(0);
+    }
+    for (int64_t t = 0; t < p->taps; t++) {
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < count; i++) {
+            const sp_vector v = sp_vector_load(x + i * SP_VECTOR + p->offsets[t]);
+            best[i] = sp_vector_larger(v, best[i]);
+            sum[i] = sp_vector_select(sp_vector_unordered(v, v), v, sum[i]); /* a NaN stays */
+        }
+    }
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < count; i++) {
+        const sp_vector_mask is_nan = sp_vector_unordered(sum[i], sum[i]);
+        const sp_vector largest = sp_vector_select(is_nan, sum[i], best[i]);
+        sp_vector_store(y + i * SP_VECTOR, sp_vector_canonical(largest));
+    }
+}
+
 static void run_row(const pool *p, const float *x, float *y, int64_t columns)
 {
-    const sp_vector least = sp_vector_splat(-__builtin_inff());
-    for (int64_t i = 0; i < columns * SP_BLOCK; i += SP_VECTOR) {
-        sp_vector best = least, sum = {0};
-        for (int64_t t = 0; t < p->taps; t++) {
-            const sp_vector v = sp_vector_load(x + i + p->offsets[t]);
-            best = sp_vector_larger(v, best);
-            sum = sp_vector_select(sp_vector_unordered(v, v), v, sum); /* a NaN stays */
-        }
-        const sp_vector_mask is_nan = sp_vector_unordered(sum, sum);
-        sp_vector_store(y + i, sp_vector_canonical(sp_vector_select(is_nan, sum, best)));
+    const int64_t count = columns * SP_BLOCK_VECTORS;
+    int64_t i = 0;
+    for (; i + TOGETHER <= count; i += TOGETHER) {
+        run_vectors(TOGETHER, p, x + i * SP_VECTOR, y + i * SP_VECTOR);
     }
+    for (; i < count; i++) run_vectors(1, p, x + i * SP_VECTOR, y + i * SP_VECTOR);
 }
 
 sp_status SP_KERNEL(max_pool_blocked_f32)(const sp_tile *tile)

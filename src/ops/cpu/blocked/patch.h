@@ -82,6 +82,34 @@ static inline void sp_patch_taps(const sp_patch *p, int64_t *offsets)
 
 /* ---- copying ---- */
 
+/* `count` elements, `stride` apart, that are blocks of channels, or single ones. */
+static SP_ALWAYS_INLINE void sp_patch_copy_blocks(const float *from, int64_t stride, int64_t count,
+                                                  float *to)
+{
+    for (int64_t i = 0; i < count; i++, from += stride * SP_BLOCK, to += SP_BLOCK) {
+        for (int64_t v = 0; v < SP_BLOCK; v += SP_VECTOR) {
+            sp_vector_store(to + v, sp_vector_load(from + v));
+        }
+    }
+}
+
+static inline void sp_patch_copy_elements(const float *from, int64_t stride, int64_t count,
+                                          float *to)
+{
+    int64_t i = 0;
+    if (stride == 1) {
+        memcpy(to, from, (size_t)count * sizeof *to);
+        return;
+    }
+    /* The second vector begins with the last element of the first one: none is read beyond. */
+    for (; stride == 2 && i + SP_VECTOR <= count; i += SP_VECTOR) {
+        const sp_vector first = sp_vector_load(from + 2 * i);
+        const sp_vector second = sp_vector_load(from + 2 * i + SP_VECTOR - 1);
+        sp_vector_store(to + i, sp_vector_alternate(first, second));
+    }
+    for (; i < count; i++) to[i] = from[i * stride];
+}
+
 /* One part of a row: `count` elements from input column `column` on. A NULL row is all padding. */
 static SP_ALWAYS_INLINE void sp_patch_copy_part(const sp_patch *p, const bool is_blocked,
                                                 const float *row, int64_t column,
@@ -94,15 +122,8 @@ static SP_ALWAYS_INLINE void sp_patch_copy_part(const sp_patch *p, const bool is
     for (int64_t i = 0; i < first; i++) to[i] = padding;
     if (row != NULL && in.first < in.last) {
         const float *from = row + (column + in.first * stride) * step;
-        for (int64_t i = first; i < last; i += step, from += stride * step) {
-            if (!is_blocked) {
-                to[i] = *from;
-                continue;
-            }
-            for (int64_t v = 0; v < SP_BLOCK; v += SP_VECTOR) {
-                sp_vector_store(to + i + v, sp_vector_load(from + v));
-            }
-        }
+        if (is_blocked) sp_patch_copy_blocks(from, stride, in.last - in.first, to + first);
+        else sp_patch_copy_elements(from, stride, in.last - in.first, to + first);
     }
     for (int64_t i = last > first ? last : first; i < count * step; i++) to[i] = padding;
 }
