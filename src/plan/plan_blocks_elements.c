@@ -243,6 +243,14 @@ static int64_t find_pixels(const sp_block_pass *pass, const sp_plan_step *step,
     return 0;
 }
 
+/* Many parts are joined by several steps, each of which writes some of the output. */
+static bool is_all_of_join(const sp_concat_constants *k)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < k->parts; i++) bytes += k->part_bytes[i];
+    return bytes == k->row_bytes;
+}
+
 /* Along the channels, of whole blocks: the parts have the same bytes and offsets in both layouts.
  */
 static sp_status block_concat(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
@@ -250,6 +258,7 @@ static sp_status block_concat(sp_block_pass *pass, const sp_plan_step *step, boo
     const sp_concat_constants *k = step->constants;
     const int64_t pixels = find_pixels(pass, step, k), all = k->row_bytes / (int64_t)sizeof(float);
     if (pixels == 0 || part_channels(k->row_bytes, pixels) == 0) return SP_OK;
+    if (!is_all_of_join(k)) return SP_OK;
     if (!sp__block_is_whole(pass, sp__block_output(step), k->outer * all)) return SP_OK;
     for (uint32_t i = 0; i < k->parts; i++) {
         const int64_t count = k->outer * k->part_bytes[i] / (int64_t)sizeof(float);

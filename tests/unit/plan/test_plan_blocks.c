@@ -306,6 +306,15 @@ static void add_any(graph_maker *g)
     }
 }
 
+static const sp_graph *load(graph_maker *g)
+{
+    writer model = make_model(&g->graph, 14);
+    const sp_graph *loaded = NULL;
+    CHECK_OK(sp__graph_load(model.bytes, model.len, &loaded));
+    writer_free(&model);
+    return loaded;
+}
+
 static const sp_graph *make_graph(graph_maker *g, uint64_t seed, sp_shape *x)
 {
     const int64_t sizes[] = {1, 3, 16, 20, 32};
@@ -323,11 +332,7 @@ static const sp_graph *make_graph(graph_maker *g, uint64_t seed, sp_shape *x)
     for (int i = 0; i < nodes && g->count < MAX_VALUES - 2; i++) add_any(g);
     add_output(&g->graph, g->values[g->count - 1].name);
     if (g->count > 2) add_output(&g->graph, g->values[pick(g, 1, g->count - 2)].name);
-    writer model = make_model(&g->graph, 14);
-    const sp_graph *loaded = NULL;
-    CHECK_OK(sp__graph_load(model.bytes, model.len, &loaded));
-    writer_free(&model);
-    return loaded;
+    return load(g);
 }
 
 /* ---- the same run, blocked and not ---- */
@@ -360,20 +365,19 @@ static void check_outputs(const sp_graph_plan *plan, const sp_array *x, const sp
     }
 }
 
-static void check_graph(uint64_t seed)
+/* Destroys the graph. */
+static void check_graph(graph_maker *maker, const sp_graph *graph, const sp_plan_input *input,
+                        uint64_t seed)
 {
-    graph_maker maker;
-    sp_plan_input input = {.dtype = SP_F32};
-    const sp_graph *graph = make_graph(&maker, seed, &input.shape);
     REQUIRE(graph != NULL);
-    sp_array x = data_floats(&maker.random, &input.shape), want[2] = {0};
-    add_specials(&maker, x.data, (size_t)(x.bytes / sizeof(float)));
-    const sp_graph_plan *plain = compile(graph, &input, SP_CPU_PORTABLE, false);
+    sp_array x = data_floats(&maker->random, &input->shape), want[2] = {0};
+    add_specials(maker, x.data, (size_t)(x.bytes / sizeof(float)));
+    const sp_graph_plan *plain = compile(graph, input, SP_CPU_PORTABLE, false);
     REQUIRE(plain != NULL);
     REQUIRE_OK(data_run_plan(plain, &x, want));
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
-        const sp_graph_plan *blocked = compile(graph, &input, (sp_cpu_isa)isa, true);
+        const sp_graph_plan *blocked = compile(graph, input, (sp_cpu_isa)isa, true);
         REQUIRE(blocked != NULL);
         for (uint32_t s = 0; s < blocked->step_count; s++) used[blocked->steps[s].kernel]++;
         check_outputs(blocked, &x, want, seed);
@@ -388,10 +392,33 @@ static void check_graph(uint64_t seed)
 TEST(random_graphs_have_the_bits_of_plans_without_blocks)
 {
     const uint64_t count = test_count(20000, 400);
-    for (uint64_t seed = 1; seed <= count; seed++) check_graph(seed);
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        graph_maker maker;
+        sp_plan_input input = {.dtype = SP_F32};
+        const sp_graph *graph = make_graph(&maker, seed, &input.shape);
+        check_graph(&maker, graph, &input, seed);
+    }
 #define CHECK_USED(kernel) CHECK(used[SP_KERNEL_ID_##kernel] > 0);
     SP_BLOCKED_KERNEL_LIST(CHECK_USED)
 #undef CHECK_USED
+}
+
+/* More parts than one step can read: each step writes some of the output. */
+TEST(a_join_of_many_images_keeps_all_of_them)
+{
+    graph_maker maker = {.random = {1}};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(2, 16, 2, 3)};
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    char w[16], node_inputs[64], parts[64] = "y";
+    add_weight(&maker, (int64_t[]){16, 16, 1, 1}, 4, false, w);
+    (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
+    add_node(&maker.graph, make_node("Conv", node_inputs, "y"));
+    for (int i = 0; i < SP_CONCAT_MAX_PARTS; i++) strcat(parts, i % 2 == 0 ? " x" : " y");
+    writer join = make_node("Concat", parts, "z");
+    add_attribute_int(&join, "axis", 1);
+    add_node(&maker.graph, join);
+    add_output(&maker.graph, "z");
+    check_graph(&maker, load(&maker), &input, 0);
 }
 
 TEST_MAIN
