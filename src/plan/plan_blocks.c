@@ -34,9 +34,10 @@ static sp_status add_copy(sp_block_pass *pass, const sp_plan_step *step, const s
     return sp__plan_add_step(pass->builder, &copy);
 }
 
-bool sp__block_is_blocked(const sp_block_pass *pass, uint32_t root)
+bool sp__block_is_in_form(const sp_block_pass *pass, uint32_t root, const sp_image_form *form)
 {
-    return pass->values[root].blocked != SP_NO_VALUE;
+    const sp_block_value *value = &pass->values[root];
+    return value->blocked != SP_NO_VALUE && sp__image_form_equal(&value->form, form);
 }
 
 sp_status sp__block_read_plain(sp_block_pass *pass, const sp_plan_step *step, uint32_t root)
@@ -52,7 +53,7 @@ sp_status sp__block_read(sp_block_pass *pass, const sp_plan_step *step, uint32_t
                          const sp_image_form *form, uint32_t *blocked)
 {
     sp_block_value *value = &pass->values[root];
-    if (value->blocked != SP_NO_VALUE && sp__image_form_equal(&value->form, form)) {
+    if (sp__block_is_in_form(pass, root, form)) {
         *blocked = value->blocked;
         return SP_OK;
     }

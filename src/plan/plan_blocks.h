@@ -26,8 +26,8 @@ typedef struct sp_block_pass {
     sp_block_value *values; /* by root of the recorded steps */
 } sp_block_pass;
 
-/* Is it blocked, in any form? */
-bool sp__block_is_blocked(const sp_block_pass *pass, uint32_t root);
+/* Is it blocked in this form? */
+bool sp__block_is_in_form(const sp_block_pass *pass, uint32_t root, const sp_image_form *form);
 
 /* Copies the value where needed, for `step`, so that it is plain, or blocked in this form. */
 sp_status sp__block_read_plain(sp_block_pass *pass, const sp_plan_step *step, uint32_t root);

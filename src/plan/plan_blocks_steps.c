@@ -108,17 +108,24 @@ static sp_status add_call(sp_block_pass *pass, const sp_plan_step *step, sp_kern
     return sp__plan_add_step(pass->builder, &blocked);
 }
 
-static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+/* The call for x as it is blocked, if it is in the form that the convolution reads. */
+static bool make_conv(const sp_block_pass *pass, const sp_plan_step *step, sp_blocked_call *call)
 {
     const sp_conv_constants *k = step->constants;
+    if (step->kernel == SP_KERNEL_ID_conv_depthwise_f32) return sp__blocked_depthwise(k, call);
+    const uint32_t x = step->bindings[0].index;
+    return (sp__blocked_conv(k, true, call) && sp__block_is_in_form(pass, x, &call->x)) ||
+           sp__blocked_conv(k, false, call);
+}
+
+static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
     const bool is_depthwise = step->kernel == SP_KERNEL_ID_conv_depthwise_f32;
     const sp_plan_binding *x = &step->bindings[0];
     sp_blocked_call call;
     if (x->where != SP_PLACE_ARENA || !is_packable(pass, &step->bindings[1])) return SP_OK;
-    const bool is_blocked = sp__block_is_blocked(pass, x->index);
-    const bool is_made =
-        is_depthwise ? sp__blocked_depthwise(k, &call) : sp__blocked_conv(k, is_blocked, &call);
-    if (!is_made || !sp__block_is_whole(pass, x, sp__block_plain_count(&call.x)) ||
+    if (!make_conv(pass, step, &call) ||
+        !sp__block_is_whole(pass, x, sp__block_plain_count(&call.x)) ||
         !sp__block_is_whole(pass, sp__block_output(step), sp__block_plain_count(&call.y))) {
         return SP_OK;
     }

@@ -421,4 +421,35 @@ TEST(a_join_of_many_images_keeps_all_of_them)
     check_graph(&maker, load(&maker), &input, 0);
 }
 
+/* In blocks an image of one channel has 16 times its bytes. */
+TEST(a_view_of_few_channels_is_read_as_it_is)
+{
+    graph_maker maker = {.random = {1}};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(1, 16, 8, 8)};
+    const int64_t view[4] = {1, 1, 32, 32}, four = 4;
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    char w[16], v[16], node_inputs[64];
+    add_weight(&maker, (int64_t[]){16, 16, 1, 1}, 4, false, w);
+    add_weight(&maker, (int64_t[]){16, 1, 3, 3}, 4, false, v);
+    writer sizes = make_tensor("sizes", 7, &four, 1, view, sizeof view);
+    write_message(&maker.graph, GRAPH_INITIALIZER_FIELD, &sizes);
+    (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
+    add_node(&maker.graph, make_node("Conv", node_inputs, "y"));
+    add_node(&maker.graph, make_node("Reshape", "y sizes", "one"));
+    (void)snprintf(node_inputs, sizeof node_inputs, "one %s", v);
+    add_node(&maker.graph, make_node("Conv", node_inputs, "z"));
+    add_output(&maker.graph, "z");
+    const sp_graph *graph = load(&maker);
+    REQUIRE(graph != NULL);
+    const sp_graph_plan *plan = compile(graph, &input, SP_CPU_PORTABLE, true);
+    REQUIRE(plan != NULL);
+    uint64_t blocks = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        blocks += plan->steps[s].kernel == SP_KERNEL_ID_channels_block;
+    }
+    CHECK_EQ_U64(blocks, 1); /* of x */
+    sp__plan_destroy(plan);
+    check_graph(&maker, graph, &input, 0);
+}
+
 TEST_MAIN
