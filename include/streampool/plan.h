@@ -100,8 +100,9 @@ SP_API sp_status sp_model_time_steps(sp_model model, const sp_host_tensor *input
                                      uint32_t output_count, uint64_t *step_ns, uint32_t step_count);
 
 /* Whether devices of a kind ("cpu", "null" or "cuda", as in sp_device_info) have the kernel of the
- * `index`-th step; devices without it run the step on cpu. No device of the kind needs to be open
- * or exist. SP_NOT_FOUND also for an unknown kind. */
+ * `index`-th step; devices without it run the step on cpu. A step of images in blocks of channels,
+ * which only cpu has, stands for the step that others have in its place. No device of the kind
+ * needs to be open or exist. SP_NOT_FOUND also for an unknown kind. */
 SP_API sp_status sp_plan_step_has_kernel(sp_plan plan, uint32_t index, const char *kind, bool *out);
 
 /* Consecutive steps on one device. */

@@ -11,6 +11,7 @@
 #include "exec/model_object.h"
 #include "exec/partition.h"
 #include "exec/run_ports.h"
+#include "ops/blocked.h"
 #include "ops/device_kernels.h"
 
 typedef struct sp_rt_plan {
@@ -273,7 +274,8 @@ sp_status sp_plan_step_has_kernel(sp_plan handle, uint32_t index, const char *ki
     SP_TRY(plan_hold_at(handle, out, index, step_count, "steps", &p));
     const sp_status status = sp__device_kind_kernels(kind, &kernels);
     if (status == SP_OK) {
-        *out = kernels == NULL || sp__kernel_is_there(&kernels[p->plan->steps[index].kernel]);
+        const sp_plan_step *step = &p->plan->steps[index];
+        *out = kernels == NULL || sp__blocked_is_there(kernels, step->kernel, step->constants);
     }
     plan_drop(p);
     return status;

@@ -236,3 +236,51 @@ bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constant
     return set_grid(grid, (uint64_t)quotient_up(form->pixels, tile),
                     (uint64_t)sp__channel_blocks(form->channels), (uint64_t)form->images);
 }
+
+/* ---- other devices ---- */
+
+static sp_kernel_id channel_op_plain(uint8_t op)
+{
+    switch (op) {
+    case SP_CHANNEL_ADD:
+        return SP_KERNEL_ID_add_f32;
+    case SP_CHANNEL_MUL:
+        return SP_KERNEL_ID_mul_f32;
+    case SP_CHANNEL_SUB:
+    case SP_CHANNEL_SUB_FROM:
+        return SP_KERNEL_ID_sub_f32;
+    default:
+        return SP_KERNEL_ID_div_f32;
+    }
+}
+
+bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const void *constants)
+{
+    const sp_blocked_constants *conv = constants;
+    const sp_channel_op_constants *channel = constants;
+    switch (kernel) {
+    case SP_KERNEL_ID_channels_block:
+    case SP_KERNEL_ID_channels_unblock:
+        return true;
+    case SP_KERNEL_ID_conv_blocked_f32:
+    case SP_KERNEL_ID_depthwise_blocked_f32:
+        if (conv->has_norm && !sp__kernel_is_there(&kernels[SP_KERNEL_ID_batch_norm_f32])) {
+            return false;
+        }
+        kernel = kernel == SP_KERNEL_ID_conv_blocked_f32 ? SP_KERNEL_ID_conv_f32
+                                                         : SP_KERNEL_ID_conv_depthwise_f32;
+        break;
+    case SP_KERNEL_ID_max_pool_blocked_f32:
+        kernel = SP_KERNEL_ID_max_pool_f32;
+        break;
+    case SP_KERNEL_ID_norm_blocked_f32:
+        kernel = SP_KERNEL_ID_batch_norm_f32;
+        break;
+    case SP_KERNEL_ID_channel_op_f32:
+        kernel = channel_op_plain(channel->op);
+        break;
+    default:
+        break;
+    }
+    return sp__kernel_is_there(&kernels[kernel]);
+}

@@ -4,6 +4,7 @@
 #ifndef SP_OPS_BLOCKED_H
 #define SP_OPS_BLOCKED_H
 
+#include "device/kernel.h"
 #include "ops/kernel_id.h"
 
 /* Images in blocks of channels. */
@@ -58,6 +59,10 @@ bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *
 bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activation,
                             const sp_image_form *x, sp_channel_op_constants *constants,
                             uint32_t grid[3]);
+
+/* Has the table the kernels of a step in whose place plans for the CPU have this one? Other devices
+ * need no copies between layouts. A kernel without blocks stands for itself. */
+bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const void *constants);
 
 /* The copies between the two layouts. */
 bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants,

@@ -30,9 +30,9 @@ expect() {
 }
 
 expect 0 '^inputs$' '^  input:0: f32 \[1,128,128,3\]$' '^outputs$' '^ +37 Conv$' \
-    '^plan: 72 steps, [0-9]+ bytes of memory for each run beside [0-9]+ of weights' \
-    '^ +[0-9]+ Conv\+Relu +conv_f32 +reads [0-9]+, writes [0-9]+' \
-    '^  on a cuda device 0 of 72 steps run on the cpu$' -- "$model"
+    '^plan: [0-9]+ steps, [0-9]+ bytes of memory for each run beside [0-9]+ of weights' \
+    '^ +[0-9]+ Conv\+Relu +conv_blocked_f32 +reads [0-9]+, writes [0-9]+' \
+    '^  on a cuda device 0 of [0-9]+ steps run on the cpu$' -- "$model"
 # An unknown op name of the same length.
 sed 's/Relu/Rolu/g' "$model" >"$work/unknown.onnx"
 expect 1 '^ +37 Conv$' '^ +[0-9]+ Rolu: not supported$' \

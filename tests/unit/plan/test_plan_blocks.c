@@ -452,4 +452,41 @@ TEST(a_view_of_few_channels_is_read_as_it_is)
     check_graph(&maker, graph, &input, 0);
 }
 
+/* A table of a device that has the kernels of images as they are. */
+TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
+{
+    static const struct {
+        sp_kernel_id blocked, plain;
+    } cases[] = {{SP_KERNEL_ID_conv_blocked_f32, SP_KERNEL_ID_conv_f32},
+                 {SP_KERNEL_ID_depthwise_blocked_f32, SP_KERNEL_ID_conv_depthwise_f32},
+                 {SP_KERNEL_ID_max_pool_blocked_f32, SP_KERNEL_ID_max_pool_f32},
+                 {SP_KERNEL_ID_norm_blocked_f32, SP_KERNEL_ID_batch_norm_f32},
+                 {SP_KERNEL_ID_relu_f32, SP_KERNEL_ID_relu_f32}};
+    static sp_kernel table[SP_KERNEL_COUNT];
+    const sp_blocked_constants conv = {0}, normed = {.has_norm = true};
+    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) {
+        CHECK(!sp__blocked_is_there(table, cases[i].blocked, &conv));
+        table[cases[i].plain].run = sp__cpu_kernels(SP_CPU_PORTABLE)[cases[i].plain].run;
+        CHECK(sp__blocked_is_there(table, cases[i].blocked, &conv));
+    }
+    CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channels_block, &conv));
+    CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channels_unblock, &conv));
+    CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_conv_blocked_f32, &normed));
+    table[SP_KERNEL_ID_batch_norm_f32].run = NULL;
+    CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_conv_blocked_f32, &normed));
+    for (uint8_t op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {
+        const sp_channel_op_constants k = {.op = op};
+        CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
+    }
+    const sp_kernel_id plain[] = {SP_KERNEL_ID_add_f32, SP_KERNEL_ID_sub_f32, SP_KERNEL_ID_mul_f32,
+                                  SP_KERNEL_ID_div_f32};
+    for (size_t i = 0; i < SP_COUNT_OF(plain); i++) {
+        table[plain[i]].run = sp__cpu_kernels(SP_CPU_PORTABLE)[plain[i]].run;
+    }
+    for (uint8_t op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {
+        const sp_channel_op_constants k = {.op = op};
+        CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
+    }
+}
+
 TEST_MAIN

@@ -8,7 +8,12 @@
 #include "ops/cpu/conv/conv_gather.h"
 
 /* Outputs that are computed together, and elements of the copied input. */
-enum { SP_PLANE_STEP = SP_VECTOR == 4 ? 32 : 64, SP_PLANE_INPUT = SP_DEPTHWISE_INPUT };
+#if !SP_HAS_HARDWARE_FMA
+enum { SP_PLANE_STEP = 16 }; /* a multiply-add is 30 instructions an element */
+#else
+enum { SP_PLANE_STEP = SP_VECTOR == 4 ? 32 : 64 };
+#endif
+enum { SP_PLANE_INPUT = SP_DEPTHWISE_INPUT };
 
 /* The sizes of a window over planes. */
 typedef struct sp_plane_window {

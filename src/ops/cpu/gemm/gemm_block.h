@@ -22,6 +22,10 @@
 #define SP_BLOCK_MAX_VECTORS 24
 #define SP_BLOCK_ROWS 6
 #define SP_BLOCK_PANELS(rows) ((rows) >= 3 ? 1 : 4 / (rows))
+#elif !SP_HAS_HARDWARE_FMA /* a multiply-add is 30 instructions an element */
+#define SP_BLOCK_MAX_VECTORS 8
+#define SP_BLOCK_ROWS 2
+#define SP_BLOCK_PANELS(rows) 1
 #else
 #define SP_BLOCK_MAX_VECTORS 8
 #define SP_BLOCK_ROWS 4

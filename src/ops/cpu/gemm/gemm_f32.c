@@ -134,12 +134,14 @@ static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_
             run_rows(5, g, row, panel, panel_end);
             break;
 #endif
+#if SP_BLOCK_ROWS >= 4
         case 4:
             run_rows(4, g, row, panel, panel_end);
             break;
         case 3:
             run_rows(3, g, row, panel, panel_end);
             break;
+#endif
         case 2:
             run_rows(2, g, row, panel, panel_end);
             break;
