@@ -15,7 +15,7 @@
  * otherwise. Weights are packed by gemm_pack_f32, filters as columns. */
 #define SP_BLOCKED_KERNEL_LIST(X)                                                                  \
     X(conv_blocked_f32)      /* x, blocked unless is_plain, w, bias if has_bias, the four lists */ \
-                             /* of batch_norm_f32 if has_norm, y */                                \
+                             /* of batch_norm_f32 if has_norm, an image if has_other, y */         \
     X(depthwise_blocked_f32) /* the same */                                                        \
     X(max_pool_blocked_f32)  /* x, y */                                                            \
     X(norm_blocked_f32)      /* x, scale, bias, mean, variance, y: as batch_norm_f32 */            \
@@ -34,7 +34,8 @@ typedef struct sp_blocked_constants {
     int64_t tile_blocks;             /* of filters of one group */
     bool is_plain;                   /* x of conv_blocked_f32 */
     bool has_norm;                   /* batch_norm_f32 before the activation */
-    float epsilon;                   /* of that */
+    bool has_other;                  /* then another image is added */
+    float epsilon;                   /* of has_norm */
 } sp_blocked_constants;
 
 /* Grid (tiles of pixels, blocks, images). */

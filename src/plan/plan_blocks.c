@@ -66,7 +66,7 @@ sp_status sp__block_read(sp_block_pass *pass, const sp_plan_step *step, uint32_t
                               blocked));
     value->form = *form;
     value->blocked = *blocked;
-    value->writer = SP_NO_STEP;
+    value->writer = pass->builder->plan->step_count; /* the copy */
     return add_copy(pass, step, form, SP_KERNEL_ID_channels_block, root, *blocked);
 }
 

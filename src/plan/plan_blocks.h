@@ -43,6 +43,13 @@ sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_for
 sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 sp_status sp__block_elements(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 
+/* The convolution that computes the normalised image normalises it; that computes one operand of a
+ * sum of two images adds the other one. *is_done is false if none can. */
+sp_status sp__block_fuse_norm(sp_block_pass *pass, const sp_plan_step *norm,
+                              const sp_norm_blocked_constants *constants, bool *is_done);
+sp_status sp__block_fuse_add(sp_block_pass *pass, const sp_plan_step *add, uint32_t operand,
+                             uint8_t activation, bool *is_done);
+
 /* ---- operands of steps ---- */
 
 /* The last binding. */

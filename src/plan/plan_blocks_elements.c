@@ -205,6 +205,18 @@ static sp_status block_list(sp_block_pass *pass, const sp_plan_step *step, binar
     return add_binary(pass, step, b, 0, &blocked);
 }
 
+/* A sum of two images becomes a part of the convolution that computes the later one. */
+static sp_status fuse_add(sp_block_pass *pass, const sp_plan_step *step, const binary *b,
+                          bool *is_done)
+{
+    if (step->kernel != SP_KERNEL_ID_add_f32) return SP_OK;
+    if (b->kinds[0] != OPERAND_WHOLE || b->kinds[1] != OPERAND_WHOLE) return SP_OK;
+    for (uint32_t i = 0; i < 2 && !*is_done; i++) {
+        SP_TRY(sp__block_fuse_add(pass, step, i, b->k.activation, is_done));
+    }
+    return SP_OK;
+}
+
 static sp_status block_binary(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
     binary b = {.k = *(const sp_binary_constants *)step->constants};
@@ -217,6 +229,8 @@ static sp_status block_binary(sp_block_pass *pass, const sp_plan_step *step, boo
         if (!is_operand(pass, step, i, &b)) return SP_OK;
         is_list = is_list && (b.kinds[i] == OPERAND_WHOLE || b.kinds[i] == OPERAND_ONE);
     }
+    SP_TRY(fuse_add(pass, step, &b, is_done));
+    if (*is_done) return SP_OK;
     return is_list ? block_list(pass, step, &b, is_done)
                    : block_channel_op(pass, step, &b, is_done);
 }

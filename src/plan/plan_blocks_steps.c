@@ -6,7 +6,6 @@
 
 #include "base/macros.h"
 #include "plan/plan_blocks.h"
-#include "plan/plan_fuse.h"
 
 const sp_plan_binding *sp__block_output(const sp_plan_step *step)
 {
@@ -148,61 +147,6 @@ static sp_status block_max_pool(sp_block_pass *pass, const sp_plan_step *step, b
     return add_call(pass, step, SP_KERNEL_ID_max_pool_blocked_f32, &call);
 }
 
-/* The convolution that computes the normalised value, if nothing else reads that; else NULL. */
-static sp_plan_step *find_normed(const sp_block_pass *pass, const sp_plan_step *norm)
-{
-    const uint32_t root = norm->bindings[0].index;
-    const sp_plan_builder *builder = pass->builder;
-    /* Its write and this read; unknown if steps are not fused. */
-    const bool is_read_elsewhere = builder->values[root].use_count != 2;
-    if (is_read_elsewhere && !SP_PLANTED(fuse_read_convolution)) return NULL;
-    const sp_block_value *value = &pass->values[root];
-    if (value->writer == SP_NO_STEP || value->is_plain) return NULL;
-    for (uint32_t i = 1; i < 5; i++) {
-        const sp_plan_binding *list = &norm->bindings[i];
-        const bool is_early = list->where == SP_PLACE_ARENA && list->index < SP_NO_VALUE &&
-                              !builder->values[list->index].is_computed;
-        if (!is_early) return NULL;
-    }
-    sp_plan_step *conv = &builder->steps[value->writer];
-    const bool is_conv = conv->kernel == SP_KERNEL_ID_conv_blocked_f32 ||
-                         conv->kernel == SP_KERNEL_ID_depthwise_blocked_f32;
-    if (!is_conv) return NULL;
-    const sp_blocked_constants *k = conv->constants;
-    return k->of.activation == SP_ACTIVATION_NONE && !k->has_norm ? conv : NULL;
-}
-
-/* The convolution normalises what it has computed. */
-static sp_status fuse_norm(sp_block_pass *pass, const sp_plan_step *norm, uint32_t conv_index,
-                           const sp_norm_blocked_constants *constants)
-{
-    sp_plan_builder *builder = pass->builder;
-    const sp_plan_step conv = builder->steps[conv_index];
-    sp_block_value *between = &pass->values[norm->bindings[0].index];
-    const sp_image_form form = between->form;
-    sp_plan_binding *bindings;
-    sp_blocked_constants *k;
-    const uint32_t count = conv.binding_count + 4;
-    SP_TRY(sp__bump_array(&builder->plan->bump, count, sizeof *bindings, &bindings));
-    SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
-    memcpy(k, conv.constants, sizeof *k);
-    k->has_norm = true;
-    k->epsilon = constants->epsilon;
-    k->of.activation = constants->activation;
-    memcpy(bindings, conv.bindings, (conv.binding_count - 1) * sizeof *bindings);
-    memcpy(&bindings[conv.binding_count - 1], &norm->bindings[1], 4 * sizeof *bindings);
-    between->blocked = SP_NO_VALUE;
-    uint32_t y;
-    SP_TRY(sp__block_write(pass, norm->bindings[5].index, &form, &y));
-    pass->values[norm->bindings[5].index].writer = conv_index;
-    bindings[count - 1] = sp__block_binding(y, &form, true);
-    sp_plan_step *step = &builder->steps[conv_index];
-    step->bindings = bindings;
-    step->binding_count = count;
-    step->constants = k;
-    return sp__plan_append_name(builder, &step->op_name, norm->op_name);
-}
-
 static sp_status block_norm(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
     const sp_batch_norm_constants *norm = step->constants;
@@ -214,10 +158,9 @@ static sp_status block_norm(sp_block_pass *pass, const sp_plan_step *step, bool 
     if (!sp__block_is_whole(pass, sp__block_output(step), count)) return SP_OK;
     *is_done = true;
     const sp_image_form form = *from;
-    const sp_plan_step *conv = find_normed(pass, step);
-    if (conv != NULL) {
-        return fuse_norm(pass, step, (uint32_t)(conv - pass->builder->steps), &constants);
-    }
+    bool is_fused = false;
+    SP_TRY(sp__block_fuse_norm(pass, step, &constants, &is_fused));
+    if (is_fused) return SP_OK;
     uint32_t x, y;
     sp_plan_binding bindings[6];
     memcpy(bindings, step->bindings, sizeof bindings);

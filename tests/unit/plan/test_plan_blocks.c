@@ -135,6 +135,25 @@ static void add_conv(graph_maker *g)
     add_node(&g->graph, node);
 }
 
+/* An image and the convolution of it: one of them may be computed with the other. */
+static void add_residual(graph_maker *g)
+{
+    const image from = *any_value(g);
+    const int64_t size = one_in(g, 2) ? 1 : 3, pad = size / 2, pads[4] = {pad, pad, pad, pad};
+    const int64_t depth = from.channels;
+    char w[16], inputs[64];
+    add_weight(g, (int64_t[]){depth, depth, size, size}, 4, false, w);
+    (void)snprintf(inputs, sizeof inputs, "%s %s", from.name, w);
+    const char *conv = new_value(g, &from)->name;
+    writer node = make_node("Conv", inputs, conv);
+    add_attribute_ints(&node, "pads", pads, 4);
+    add_node(&g->graph, node);
+    const bool is_first = one_in(g, 2);
+    (void)snprintf(inputs, sizeof inputs, "%s %s", is_first ? conv : from.name,
+                   is_first ? from.name : conv);
+    add_node(&g->graph, make_node("Add", inputs, new_value(g, &from)->name));
+}
+
 static void add_pool(graph_maker *g)
 {
     const image from = *any_value(g);
@@ -272,7 +291,10 @@ static void add_view(graph_maker *g)
 
 static void add_any(graph_maker *g)
 {
-    switch (pick(g, 0, 11)) {
+    switch (pick(g, 0, 12)) {
+    case 12:
+        add_residual(g);
+        return;
     case 10:
         add_resize(g);
         return;
@@ -350,7 +372,21 @@ static const sp_graph_plan *compile(const sp_graph *graph, const sp_plan_input *
     return plan;
 }
 
-static uint64_t used[SP_KERNEL_COUNT]; /* steps by kernel, of all blocked plans */
+/* Steps of all blocked plans: by kernel; convolutions with more than their own. */
+static uint64_t used[SP_KERNEL_COUNT], with_norm, with_other;
+
+static void count_steps(const sp_graph_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &plan->steps[s];
+        used[step->kernel]++;
+        const bool is_conv = step->kernel == SP_KERNEL_ID_conv_blocked_f32 ||
+                             step->kernel == SP_KERNEL_ID_depthwise_blocked_f32;
+        const sp_blocked_constants *k = step->constants;
+        with_norm += is_conv && k->has_norm;
+        with_other += is_conv && k->has_other;
+    }
+}
 
 static void check_outputs(const sp_graph_plan *plan, const sp_array *x, const sp_array *want,
                           uint64_t seed)
@@ -379,7 +415,7 @@ static void check_graph(graph_maker *maker, const sp_graph *graph, const sp_plan
         if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
         const sp_graph_plan *blocked = compile(graph, input, (sp_cpu_isa)isa, true);
         REQUIRE(blocked != NULL);
-        for (uint32_t s = 0; s < blocked->step_count; s++) used[blocked->steps[s].kernel]++;
+        count_steps(blocked);
         check_outputs(blocked, &x, want, seed);
         sp__plan_destroy(blocked);
     }
@@ -401,6 +437,8 @@ TEST(random_graphs_have_the_bits_of_plans_without_blocks)
 #define CHECK_USED(kernel) CHECK(used[SP_KERNEL_ID_##kernel] > 0);
     SP_BLOCKED_KERNEL_LIST(CHECK_USED)
 #undef CHECK_USED
+    CHECK(with_norm > 0);
+    CHECK(with_other > 0);
 }
 
 /* More parts than one step can read: each step writes some of the output. */
@@ -413,7 +451,10 @@ TEST(a_join_of_many_images_keeps_all_of_them)
     add_weight(&maker, (int64_t[]){16, 16, 1, 1}, 4, false, w);
     (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
     add_node(&maker.graph, make_node("Conv", node_inputs, "y"));
-    for (int i = 0; i < SP_CONCAT_MAX_PARTS; i++) strcat(parts, i % 2 == 0 ? " x" : " y");
+    for (int i = 0; i < SP_CONCAT_MAX_PARTS; i++) {
+        const size_t len = strlen(parts);
+        (void)snprintf(parts + len, sizeof parts - len, "%s", i % 2 == 0 ? " x" : " y");
+    }
     writer join = make_node("Concat", parts, "z");
     add_attribute_int(&join, "axis", 1);
     add_node(&maker.graph, join);
@@ -474,8 +515,8 @@ TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
     CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_conv_blocked_f32, &normed));
     table[SP_KERNEL_ID_batch_norm_f32].run = NULL;
     CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_conv_blocked_f32, &normed));
-    for (uint8_t op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {
-        const sp_channel_op_constants k = {.op = op};
+    for (int op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {
+        const sp_channel_op_constants k = {.op = (uint8_t)op};
         CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
     }
     const sp_kernel_id plain[] = {SP_KERNEL_ID_add_f32, SP_KERNEL_ID_sub_f32, SP_KERNEL_ID_mul_f32,
@@ -483,8 +524,8 @@ TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
     for (size_t i = 0; i < SP_COUNT_OF(plain); i++) {
         table[plain[i]].run = sp__cpu_kernels(SP_CPU_PORTABLE)[plain[i]].run;
     }
-    for (uint8_t op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {
-        const sp_channel_op_constants k = {.op = op};
+    for (int op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {
+        const sp_channel_op_constants k = {.op = (uint8_t)op};
         CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
     }
 }

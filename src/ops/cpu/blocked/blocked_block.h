@@ -45,7 +45,7 @@ static SP_NOINLINE void sp_blocked_add(const sp_blocked_segment *s, const float 
                 sp_vector sum = {0};
                 if (!s->is_first) sum = sp_vector_load(to);
                 sum += sp_vector_load(chain);
-                if (s->is_last) sum = sp_epilogue_apply(s->epilogue, f * SP_BLOCK + v, sum);
+                if (s->is_last) sum = sp_epilogue_apply(s->epilogue, f * SP_BLOCK + v, sum, to);
                 sp_vector_store(to, sum);
             }
         }

@@ -14,9 +14,10 @@ typedef struct conv {
     const float *x, *w; /* of the image and the group */
     float *y;
     sp_epilogue_lists lists;
-    bool is_direct;   /* x is read where it is */
-    sp_patch patch;   /* else; if it is, its columns only */
-    int64_t channels; /* of a segment */
+    sp_epilogue epilogue; /* of the panels that are computed */
+    bool is_direct;       /* x is read where it is */
+    sp_patch patch;       /* else; if it is, its columns only */
+    int64_t channels;     /* of a segment */
     int64_t first_block, last_block;
     int64_t offsets[SP_CONV_MAX_SEGMENT]; /* of the taps of a segment */
 } conv;
@@ -59,6 +60,7 @@ static void conv_init(conv *c, const sp_tile *tile)
     c->x = (const float *)tile->bindings[0] + index * in * k->in_h * k->in_w;
     c->w = (const float *)tile->bindings[1] + group * all_blocks * SP_BLOCK * taps;
     c->lists = sp_epilogue_find(tile, group * k->filters);
+    sp_epilogue_init(&c->epilogue, tile);
     c->y = sp_epilogue_output(tile) + index * all_blocks * SP_BLOCK * k->out_h * k->out_w;
     c->first_block = tile->index[1] % splits * b->tile_blocks;
     c->last_block = sp_patch_least(c->first_block + b->tile_blocks, all_blocks);
@@ -200,14 +202,13 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
     }
 }
 
-static void run_block(const conv *c, const out_block *o, float *patch)
+static void run_block(conv *c, const out_block *o, float *patch)
 {
     const sp_conv_constants *k = &c->k->of;
     const int64_t taps = k->kernel_h * k->kernel_w, all_taps = k->channels * taps;
     const int64_t step = c->k->is_plain ? 1 : SP_BLOCK;
-    sp_epilogue epilogue;
     sp_blocked_segment s = {.offsets = c->offsets,
-                            .epilogue = &epilogue,
+                            .epilogue = &c->epilogue,
                             .panel = all_taps * SP_BLOCK,
                             .plane = k->out_h * k->out_w * SP_BLOCK};
     for (int64_t first = 0; first < k->channels; first += c->channels) {

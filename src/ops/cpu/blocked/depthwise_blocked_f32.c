@@ -40,7 +40,8 @@ static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const depthwise *d
     for (int64_t i = 0; i < count * V; i++) {
         /* As for every sum of a chain: +0 + the chain. */
         const sp_vector sum = sp_vector_splat(0) + acc[i];
-        sp_vector_store(y + i * SP_VECTOR, sp_epilogue_apply(&d->epilogue, i % V * SP_VECTOR, sum));
+        sp_vector_store(y + i * SP_VECTOR,
+                        sp_epilogue_apply(&d->epilogue, i % V * SP_VECTOR, sum, y + i * SP_VECTOR));
     }
 }
 
@@ -70,6 +71,7 @@ sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)
     d.k = k;
     d.taps = k->kernel_h * k->kernel_w;
     d.w = (const float *)tile->bindings[1] + block * SP_BLOCK * d.taps;
+    sp_epilogue_init(&d.epilogue, tile);
     sp_epilogue_load(&d.epilogue, &lists, block * SP_BLOCK, SP_BLOCK, k->groups);
     sp_patch_choose(&d.patch, k, SP_BLOCK, 1, b->tile_rows, k->out_w);
     sp_patch_taps(&d.patch, d.offsets);

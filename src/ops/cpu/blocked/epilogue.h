@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What follows the sums of a convolution in blocks of channels: the bias, a batch normalisation,
- * the activation. Each step is rounded, as in the kernels by themselves. */
+ * the sum with another image, the activation. Each step is rounded, as in the kernels by
+ * themselves. */
 #ifndef SP_OPS_CPU_BLOCKED_EPILOGUE_H
 #define SP_OPS_CPU_BLOCKED_EPILOGUE_H
 
@@ -13,13 +14,14 @@ enum { SP_EPILOGUE_BLOCKS = 8, SP_EPILOGUE_CHANNELS = SP_EPILOGUE_BLOCKS * SP_CH
 typedef struct sp_epilogue_lists {
     const float *bias, *scale, *offset, *mean, *variance;
     float epsilon;
-    uint8_t activation;
 } sp_epilogue_lists;
 
 /* Of some channels. */
 typedef struct sp_epilogue {
     bool has_bias, has_norm;
     bool has_relu;      /* with the rest, in registers */
+    const float *other; /* NULL, or the image that is added */
+    const float *y;     /* the tensor that is written; `other` has its layout */
     uint8_t activation; /* of stored outputs: none, or another one */
     float bias[SP_EPILOGUE_CHANNELS], mean[SP_EPILOGUE_CHANNELS];
     float factor[SP_EPILOGUE_CHANNELS], offset[SP_EPILOGUE_CHANNELS];
@@ -30,7 +32,7 @@ static inline sp_epilogue_lists sp_epilogue_find(const sp_tile *tile, int64_t ch
 {
     const sp_blocked_constants *b = tile->constants;
     const uint32_t norm = b->of.has_bias ? 3 : 2;
-    sp_epilogue_lists lists = {.epsilon = b->epsilon, .activation = b->of.activation};
+    sp_epilogue_lists lists = {.epsilon = b->epsilon};
     if (b->of.has_bias) lists.bias = (const float *)tile->bindings[2] + channel;
     if (!b->has_norm) return lists;
     lists.scale = (const float *)tile->bindings[norm] + channel;
@@ -44,7 +46,19 @@ static inline sp_epilogue_lists sp_epilogue_find(const sp_tile *tile, int64_t ch
 static inline float *sp_epilogue_output(const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
-    return tile->bindings[2 + (b->of.has_bias ? 1 : 0) + (b->has_norm ? 4 : 0)];
+    const uint32_t more = (b->of.has_bias ? 1u : 0) + (b->has_norm ? 4u : 0);
+    return tile->bindings[2 + more + (b->has_other ? 1u : 0)];
+}
+
+/* Sets what is the same for all channels. */
+static inline void sp_epilogue_init(sp_epilogue *e, const sp_tile *tile)
+{
+    const sp_blocked_constants *b = tile->constants;
+    const uint32_t more = (b->of.has_bias ? 1u : 0) + (b->has_norm ? 4u : 0);
+    e->has_relu = b->of.activation == SP_ACTIVATION_RELU;
+    e->activation = e->has_relu ? SP_ACTIVATION_NONE : b->of.activation;
+    e->other = b->has_other ? tile->bindings[2 + more] : NULL;
+    e->y = sp_epilogue_output(tile);
 }
 
 /* scale / sqrt(variance + epsilon) */
@@ -65,8 +79,6 @@ static SP_ALWAYS_INLINE sp_vector sp_load_channels(const float *list, int64_t fi
 static inline void sp_epilogue_load(sp_epilogue *e, const sp_epilogue_lists *lists, int64_t first,
                                     int64_t most, int64_t count)
 {
-    e->has_relu = lists->activation == SP_ACTIVATION_RELU;
-    e->activation = e->has_relu ? SP_ACTIVATION_NONE : lists->activation;
     e->has_bias = lists->bias != NULL;
     e->has_norm = lists->scale != NULL && lists->offset != NULL && lists->mean != NULL &&
                   lists->variance != NULL; /* all or none */
@@ -96,9 +108,10 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_relu(sp_vector x)
     return sp_vector_larger(zeros, x) + zeros; /* -0 + +0 is +0 */
 }
 
-/* Of a vector of sums of the channels from `channel` on, without e->activation. */
+/* Of a vector of sums of the channels from `channel` on, which is stored at `to`, without
+ * e->activation. */
 static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const sp_epilogue *e, int64_t channel,
-                                                    sp_vector sum)
+                                                    sp_vector sum, const float *to)
 {
     if (e->has_bias) sum += sp_vector_load(e->bias + channel);
     sum = sp_vector_canonical(sum);
@@ -106,6 +119,9 @@ static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const sp_epilogue *e, int64_
         sum =
             sp_normalize(sum, sp_vector_load(e->mean + channel),
                          sp_vector_load(e->factor + channel), sp_vector_load(e->offset + channel));
+    }
+    if (e->other != NULL) {
+        sum = sp_vector_canonical(sum + sp_vector_load(e->other + (to - e->y)));
     }
     return e->has_relu ? sp_vector_relu(sum) : sum;
 }

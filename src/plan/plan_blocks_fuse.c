@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a convolution in blocks of channels also computes where its sums are finished: the batch
+ * normalisation of its result, and the sum of that and another image. */
+#include <string.h>
+
+#include "base/macros.h"
+#include "plan/plan_blocks.h"
+#include "plan/plan_fuse.h"
+
+/* The added step, a convolution without activation, that computes a value that only one step reads;
+ * SP_NO_STEP: none does. */
+static uint32_t find_conv(const sp_block_pass *pass, uint32_t root)
+{
+    const sp_plan_builder *builder = pass->builder;
+    const sp_block_value *value = &pass->values[root];
+    /* Its write and that read; unknown if steps are not fused. */
+    const bool is_read_elsewhere = builder->values[root].use_count != 2;
+    if (is_read_elsewhere && !SP_PLANTED(fuse_read_convolution)) return SP_NO_STEP;
+    if (value->writer == SP_NO_STEP || value->is_plain) return SP_NO_STEP;
+    const sp_plan_step *step = &builder->steps[value->writer];
+    const bool is_conv = step->kernel == SP_KERNEL_ID_conv_blocked_f32 ||
+                         step->kernel == SP_KERNEL_ID_depthwise_blocked_f32;
+    if (!is_conv) return SP_NO_STEP;
+    const sp_blocked_constants *k = step->constants;
+    const bool is_open = k->of.activation == SP_ACTIVATION_NONE && !k->has_other;
+    return is_open ? value->writer : SP_NO_STEP;
+}
+
+/* What the convolution computes in place of `root`, from `count` more operands. */
+typedef struct conv_more {
+    uint32_t root, conv, count;
+    const sp_plan_binding *operands;
+    sp_blocked_constants constants;
+} conv_more;
+
+/* The convolution writes the output of `last`, the fused step. */
+static sp_status extend_conv(sp_block_pass *pass, const conv_more *more, const sp_plan_step *last)
+{
+    sp_plan_builder *builder = pass->builder;
+    const sp_plan_step conv = builder->steps[more->conv];
+    const uint32_t output = sp__block_output(last)->index, old = conv.binding_count - 1;
+    const sp_image_form form = pass->values[more->root].form;
+    sp_plan_binding *bindings;
+    sp_blocked_constants *k;
+    uint32_t y;
+    SP_TRY(
+        sp__bump_array(&builder->plan->bump, old + more->count + 1, sizeof *bindings, &bindings));
+    SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
+    *k = more->constants;
+    memcpy(bindings, conv.bindings, old * sizeof *bindings);
+    memcpy(bindings + old, more->operands, more->count * sizeof *bindings);
+    pass->values[more->root].blocked = SP_NO_VALUE;
+    SP_TRY(sp__block_write(pass, output, &form, &y));
+    pass->values[output].writer = more->conv;
+    /* Sums wait in y between segments: it is over no operand. */
+    builder->values[y].in_place = SP_NO_VALUE;
+    bindings[old + more->count] = sp__block_binding(y, &form, true);
+    sp_plan_step *step = &builder->steps[more->conv];
+    step->bindings = bindings;
+    step->binding_count = old + more->count + 1;
+    step->constants = k;
+    return sp__plan_append_name(builder, &step->op_name, last->op_name);
+}
+
+sp_status sp__block_fuse_norm(sp_block_pass *pass, const sp_plan_step *norm,
+                              const sp_norm_blocked_constants *constants, bool *is_done)
+{
+    conv_more more = {.root = norm->bindings[0].index, .count = 4, .operands = &norm->bindings[1]};
+    more.conv = find_conv(pass, more.root);
+    if (more.conv == SP_NO_STEP) return SP_OK;
+    for (uint32_t i = 0; i < more.count; i++) {
+        /* Lists that are there before the convolution. */
+        const sp_plan_binding *list = &more.operands[i];
+        if (list->where != SP_PLACE_ARENA) return SP_OK;
+        if (pass->builder->values[list->index].is_computed) return SP_OK;
+    }
+    more.constants = *(const sp_blocked_constants *)pass->builder->steps[more.conv].constants;
+    if (more.constants.has_norm) return SP_OK;
+    more.constants.has_norm = true;
+    more.constants.epsilon = constants->epsilon;
+    more.constants.of.activation = constants->activation;
+    *is_done = true;
+    return extend_conv(pass, &more, norm);
+}
+
+sp_status sp__block_fuse_add(sp_block_pass *pass, const sp_plan_step *add, uint32_t operand,
+                             uint8_t activation, bool *is_done)
+{
+    conv_more more = {.root = add->bindings[operand].index, .count = 1};
+    more.conv = find_conv(pass, more.root);
+    if (more.conv == SP_NO_STEP) return SP_OK;
+    const sp_block_value *value = &pass->values[more.root];
+    const sp_block_value *other = &pass->values[add->bindings[1 - operand].index];
+    if (other->blocked == SP_NO_VALUE || !sp__image_form_equal(&other->form, &value->form)) {
+        return SP_OK;
+    }
+    /* The other image is there before the convolution. */
+    if (other->writer == SP_NO_STEP || other->writer >= more.conv) return SP_OK;
+    const sp_plan_binding image = sp__block_binding(other->blocked, &other->form, false);
+    more.operands = &image;
+    more.constants = *(const sp_blocked_constants *)pass->builder->steps[more.conv].constants;
+    more.constants.has_other = true;
+    more.constants.of.activation = activation;
+    *is_done = true;
+    return extend_conv(pass, &more, add);
+}
