@@ -15,7 +15,7 @@ enum { SP_BLOCKED_SUMS = 28, SP_BLOCKED_OUTPUTS = 14 };
 #elif SP_VECTOR == 4
 enum { SP_BLOCKED_SUMS = 24, SP_BLOCKED_OUTPUTS = 6 };
 #elif !SP_HAS_HARDWARE_FMA
-enum { SP_BLOCKED_SUMS = 4, SP_BLOCKED_OUTPUTS = 2 }; /* a sum is 30 instructions an element */
+enum { SP_BLOCKED_SUMS = 2, SP_BLOCKED_OUTPUTS = 1 }; /* a sum is 30 instructions an element */
 #else
 enum { SP_BLOCKED_SUMS = 12, SP_BLOCKED_OUTPUTS = 6 };
 #endif

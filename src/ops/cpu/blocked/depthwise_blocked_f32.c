@@ -6,7 +6,7 @@
 #include "ops/cpu/blocked/patch.h"
 
 /* Outputs that are computed together. */
-enum { OUTPUTS = 8 / SP_BLOCK_VECTORS };
+enum { OUTPUTS = SP_HAS_HARDWARE_FMA ? 8 / SP_BLOCK_VECTORS : 2 };
 
 typedef struct depthwise {
     const sp_conv_constants *k;
