@@ -8,6 +8,16 @@
 
 enum { EMPTY = 0, TOKEN = 1, ASLEEP = 2 };
 
+bool sp_parker_take(sp_parker *parker)
+{
+    uint32_t seen = TOKEN;
+    if (sp_load_relaxed(&parker->word) != TOKEN) return false;
+    /* Pairs with the release exchange in unpark. */
+    if (!sp_cas_acquire(&parker->word, &seen, EMPTY)) return false;
+    sp_tsan_acquire(&parker->word);
+    return true;
+}
+
 bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
 {
     sp_lock_check_none("parking");

@@ -32,6 +32,8 @@ typedef struct sp_parker {
 
 /* Sleeps until there is a token and takes it; false if `deadline_ns` passed first. */
 bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns);
+/* Takes the token if there is one; false if there is none. For a thread that spins. */
+bool sp_parker_take(sp_parker *parker);
 void sp_parker_unpark(sp_parker *parker);
 
 #endif

@@ -9,12 +9,15 @@
 #include "sched/subject.h"
 
 #define TILES 2u
+#define MANY_TILES 6u /* so many that a sleeping worker is woken for them */
 
 typedef struct world {
     sp_queue_device *device;
     sp_command_queue *queue;
-    uint32_t tiles[2][TILES]; /* plain, one writer each; read when the dispatch is over */
+    uint32_t tiles[2][MANY_TILES]; /* plain, one writer each; read when the dispatch is over */
+    uint32_t tile_count;
     uint32_t dispatch_count;
+    sp_atomic_u64 free_slots; /* of subject_tiles_core_taken */
     sp_point last;
 } world;
 
@@ -34,6 +37,7 @@ static void begin(world *w, uint32_t worker_count, uint32_t dispatch_count)
     memset(w, 0, sizeof *w);
     w->device = sp__subject_device(worker_count);
     w->queue = sp__subject_queue(w->device, 0, true);
+    w->tile_count = TILES;
     w->dispatch_count = dispatch_count;
 }
 
@@ -43,7 +47,7 @@ static void submit(world *w)
         sp_binding binding;
         sp_command command = sp__subject_dispatch(&kernel, &binding, &memory[i], w->tiles[i],
                                                   sizeof w->tiles[i], NULL);
-        command.grid[0] = TILES;
+        command.grid[0] = w->tile_count;
         SP_SCHED_ASSERT(sp__subject_submit(w->queue, &command, NULL, 0, &w->last) == SP_OK);
     }
 }
@@ -51,7 +55,7 @@ static void submit(world *w)
 static void check(const world *w)
 {
     for (uint32_t i = 0; i < w->dispatch_count; i++) {
-        for (uint32_t k = 0; k < TILES; k++) SP_SCHED_ASSERT(w->tiles[i][k] == 1);
+        for (uint32_t k = 0; k < w->tile_count; k++) SP_SCHED_ASSERT(w->tiles[i][k] == 1);
     }
 }
 
@@ -65,7 +69,7 @@ static void execute(void *arg)
 static void join(void *arg)
 {
     world *w = arg;
-    sp__queue_join_tiles(w->queue);
+    sp__queue_join_tiles(w->queue, NULL);
 }
 
 static void join_twice(void *arg)
@@ -109,12 +113,12 @@ static void submit_and_wait(void *arg)
     check(w);
 }
 
-/* A worker that is woken_for while the submitter helps, or the other way round. */
+/* A worker that is woken_for while the submitter helps, or the other way round. After a tile of the
+ * first dispatch it spins for the second. */
 static void subject_tiles_worker(void *arg)
 {
-    (void)arg;
     world w;
-    begin(&w, 1, 1);
+    begin(&w, 1, *(const uint32_t *)arg);
     sp__subject_run((const sp_thread_fn[]){submit_and_wait}, 1, &w);
     end(&w);
 }
@@ -137,8 +141,49 @@ static void subject_tiles_no_slot(void *arg)
     const sp_atomic_u64 no_slots = {0};
     world w;
     begin(&w, 1, 1);
+    w.tile_count = MANY_TILES;
     sp_store_relaxed(&w.device->base.run_slots, &no_slots);
     sp__subject_run((const sp_thread_fn[]){execute_alone}, 1, &w);
+    end(&w);
+}
+
+/* The first tile lets a worker share the rest. Its second one, in the worker's hands, takes the
+ * last core: the worker runs no third. */
+static world *taken;
+
+static sp_status take_core(const sp_tile *tile)
+{
+    uint32_t *tiles = tile->bindings[0];
+    tiles[tile->index[0]]++;
+    if (tile->index[0] == 1) sp_store_relaxed(&taken->free_slots, 0);
+    if (tile->index[0] != 0) return SP_OK;
+    SP_SCHED_ASSERT(sp__queue_share_tiles(taken->queue));
+    SP_SCHED_ASSERT(tiles[1] == 1 && tiles[2] == 0);
+    return SP_OK;
+}
+
+static void execute_taken(void *arg)
+{
+    static const sp_kernel takes_core = {.name = "take core", .run = take_core};
+    world *w = arg;
+    sp_binding binding;
+    sp_command command = sp__subject_dispatch(&takes_core, &binding, &memory[0], w->tiles[0],
+                                              sizeof w->tiles[0], NULL);
+    command.grid[0] = MANY_TILES;
+    SP_SCHED_ASSERT(sp__subject_submit(w->queue, &command, NULL, 0, &w->last) == SP_OK);
+    execute(w);
+}
+
+static void subject_tiles_core_taken(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 1);
+    w.tile_count = MANY_TILES;
+    sp_store_relaxed(&w.free_slots, 1);
+    sp_store_relaxed(&w.device->base.run_slots, &w.free_slots);
+    taken = &w;
+    sp__subject_run((const sp_thread_fn[]){execute_taken}, 1, &w);
     end(&w);
 }
 
@@ -168,6 +213,15 @@ const sp_subject sp__subjects_tiles[] = {
      .seconds = 0.5},
     {.name = "tiles_worker",
      .test = subject_tiles_worker,
+     .arg = SP_SUBJECT_ARG(1),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_NAPS,
+     .planted = "leave_before_joiners",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "tiles_worker_again",
+     .test = subject_tiles_worker,
+     .arg = SP_SUBJECT_ARG(2),
      .thread_count = 2,
      .inexhaustible = SP_ENDLESS_NAPS,
      .planted = "leave_before_joiners",
@@ -177,6 +231,12 @@ const sp_subject sp__subjects_tiles[] = {
      .test = subject_tiles_no_slot,
      .thread_count = 2,
      .planted = "wakes_for_tiles",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "tiles_core_taken",
+     .test = subject_tiles_core_taken,
+     .thread_count = 1,
+     .planted = "shares_on_taken_cores",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
     {0},

@@ -15,7 +15,7 @@
  * submit adds 4 and reads the claim in the same step; a holder releases the claim with a
  * compare-and-swap that fails if more was published. So one of the two always knows of published
  * work, without a second check. A submitter that waits next takes the claim of an empty queue in
- * the step that publishes. Workers that find nothing nap, then sleep. */
+ * the step that publishes. Workers that find nothing spin (sharing.c), nap, then sleep. */
 #ifndef SP_DEVICE_QUEUE_QUEUE_H
 #define SP_DEVICE_QUEUE_QUEUE_H
 
@@ -153,6 +153,7 @@ typedef struct sp_queue_worker {
     sp_thread thread;
     sp_queue_device *device;
     uint32_t index;
+    uint64_t shared_ns; /* when it has last run a tile of another thread's dispatch, or 0 */
 } sp_queue_worker;
 
 typedef struct sp_queue_device_options {
@@ -175,11 +176,14 @@ struct sp_queue_device {
     /* Queues by index. Published sequentially consistent, never removed before close. */
     SP_ATOMIC(sp_command_queue *) queues[SP_DEVICE_QUEUES];
     sp_atomic_u32 queue_count;
-    /* Bits of workers that nap or sleep. A worker sets its bit, then polls for work once more; a
-     * submitter publishes, then reads the bits: both sequentially consistent. The thread that
-     * clears a bit must wake that worker. */
-    SP_CACHE_ALIGNED sp_atomic_u64 napping;
+    /* Bits of workers that spin, nap or sleep. A worker sets its bit, then polls for work once
+     * more; a submitter publishes, then reads the bits: both sequentially consistent. The thread
+     * that clears a bit must wake that worker. */
+    SP_CACHE_ALIGNED sp_atomic_u64 spinning;
+    sp_atomic_u64 napping;
     sp_atomic_u64 sleeping;
+    SP_CACHE_ALIGNED sp_atomic_u32
+        sharing;               /* workers in dispatches of other threads, or spinning */
     sp_atomic_u32 is_stopping; /* workers end when there is no work; written once, relaxed: the
                                   token of each worker's parker comes after it */
     SP_CACHE_ALIGNED sp_atomic_u64 in_flight; /* kept only with a limit (max_in_flight) */
@@ -288,10 +292,25 @@ void sp__queue_clear_poison(const sp_binding *bindings, uint32_t count);
 
 /* tiles.c: the dispatch in queue->tiles */
 sp_status sp__queue_run_tiles(sp_command_queue *queue);
-/* Whether the queue runs a dispatch with unclaimed tiles. */
-bool sp__queue_has_tiles(const sp_command_queue *queue);
-/* Joins the queue's running dispatch, if it has one; true if any tile was run. */
-bool sp__queue_join_tiles(sp_command_queue *queue);
+/* Tiles of the running dispatch, if there is one, that no thread has claimed; a hint. */
+uint32_t sp__queue_tiles_left(const sp_command_queue *queue);
+/* Whether a thread may run another tile of a dispatch that it has joined. */
+typedef bool sp_sharer_test(const sp_queue_device *device);
+/* Joins the running dispatch, if there is one, until its last tile, or until `may_go_on`, which may
+ * be NULL, says no. True if any tile was run. */
+bool sp__queue_join_tiles(sp_command_queue *queue, sp_sharer_test *may_go_on);
+
+/* sharing.c */
+/* Wakes workers for so many tiles that the caller may not come to, where they have cores. */
+void sp__queue_wake_sharers(sp_queue_device *device, uint32_t tiles);
+/* Whether the running dispatch, if there is one, has unclaimed tiles, and a worker a core for them.
+ */
+bool sp__queue_has_tiles_to_share(const sp_command_queue *queue);
+/* For a worker: joins the running dispatch as long as it has a core. True if any tile was run. */
+bool sp__queue_share_tiles(sp_command_queue *queue);
+/* For a worker that has found nothing: waits a little for the next dispatch. True if it was woken.
+ */
+bool sp__queue_spin(sp_queue_worker *worker);
 
 /* workers.c */
 sp_status sp__queue_workers_start(sp_queue_device *device);
@@ -302,6 +321,10 @@ void sp__queue_workers_stop(sp_queue_device *device);
 bool sp__queue_notify(sp_queue_device *device);
 /* Wakes up to `count` idle workers at once; true if any. */
 bool sp__queue_wake(sp_queue_device *device, uint32_t count);
+/* Wakes up to `count` workers that spin; returns their number. */
+uint32_t sp__queue_wake_spinning(sp_queue_device *device, uint32_t count);
+/* Whether there is anything to do for a worker. */
+bool sp__queue_device_has_work(sp_queue_device *device);
 /* `help` of the device's table. */
 void sp__queue_help(sp_queue *queue, uint64_t value);
 /* Runs a claimed queue up to the value, on the calling thread, which waits for it. */

@@ -12,7 +12,7 @@
 
 #define OPEN 0x80000000u
 /* Turns of polling before the executor sleeps until the last joiners have left their tiles. */
-#define SPIN_TURNS 256
+#define SPIN_TURNS 1024
 
 static void tile_run(sp_tile_job *tiles, uint32_t number)
 {
@@ -31,14 +31,12 @@ static void tile_run(sp_tile_job *tiles, uint32_t number)
     sp_cas_relaxed(&tiles->failed, &none, sp__fault_create(status));
 }
 
-/* Claims and runs tiles until none is left; returns their number. */
-static uint32_t tiles_run_claimed(sp_tile_job *tiles)
+static bool tiles_run_next(sp_tile_job *tiles)
 {
-    for (uint32_t count = 0;; count++) {
-        const uint32_t number = sp_fetch_add_relaxed(&tiles->next, 1);
-        if (number >= sp_load_relaxed(&tiles->total)) return count;
-        tile_run(tiles, number);
-    }
+    const uint32_t number = sp_fetch_add_relaxed(&tiles->next, 1);
+    if (number >= sp_load_relaxed(&tiles->total)) return false;
+    tile_run(tiles, number);
+    return true;
 }
 
 static void tiles_wait_for_joiners(sp_tile_job *tiles)
@@ -56,16 +54,6 @@ static void tiles_wait_for_joiners(sp_tile_job *tiles)
     sp_tsan_acquire(&tiles->state);
 }
 
-/* Workers to wake: one for each tile that the executor does not run itself, but no more than cores
- * that no other run needs. */
-static uint32_t tiles_wanted(const sp_command_queue *queue)
-{
-    const uint32_t tiles = sp_load_relaxed(&queue->tiles.total) - 1;
-    if (SP_PLANTED(wakes_for_tiles)) return tiles;
-    const uint32_t free_width = sp__device_free_width(queue->base.device);
-    return tiles < free_width ? tiles : free_width;
-}
-
 sp_status sp__queue_run_tiles(sp_command_queue *queue)
 {
     sp_tile_job *tiles = &queue->tiles;
@@ -75,20 +63,22 @@ sp_status sp__queue_run_tiles(sp_command_queue *queue)
     /* Publishes the job. Sequentially consistent: an idle worker reads it after it has set its bit,
      * and the wake below reads the bits. */
     sp_exchange_seq_cst(&tiles->state, OPEN);
-    sp__queue_wake(sp__queue_device_of(queue), tiles_wanted(queue));
+    sp__queue_wake_sharers(sp__queue_device_of(queue), sp_load_relaxed(&tiles->total) - 1);
     sp_delay_point();
-    tiles_run_claimed(tiles);
+    while (tiles_run_next(tiles)) continue;
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);
     if (!SP_PLANTED(leave_before_joiners)) tiles_wait_for_joiners(tiles);
     return sp__fault_report(sp_load_relaxed(&tiles->failed));
 }
 
-bool sp__queue_has_tiles(const sp_command_queue *queue)
+uint32_t sp__queue_tiles_left(const sp_command_queue *queue)
 {
     const sp_tile_job *tiles = &queue->tiles;
     /* Sequentially consistent: an idle worker reads it after it has set its bit. */
-    return (sp_load_seq_cst(&tiles->state) & OPEN) != 0 &&
-           sp_load_relaxed(&tiles->next) < sp_load_relaxed(&tiles->total);
+    if ((sp_load_seq_cst(&tiles->state) & OPEN) == 0) return 0;
+    const uint32_t next = sp_load_relaxed(&tiles->next);
+    const uint32_t total = sp_load_relaxed(&tiles->total);
+    return next < total ? total - next : 0;
 }
 
 static bool tiles_join(sp_tile_job *tiles)
@@ -103,18 +93,25 @@ static bool tiles_join(sp_tile_job *tiles)
     return false;
 }
 
-bool sp__queue_join_tiles(sp_command_queue *queue)
+static void tiles_leave(sp_tile_job *tiles)
 {
-    sp_tile_job *tiles = &queue->tiles;
-    if (!tiles_join(tiles)) return false;
-    const sp_fpenv fpenv = sp_fpenv_enter();
-    const uint32_t count = tiles_run_claimed(tiles);
-    sp_fpenv_leave(fpenv);
-    if (count > 0) sp_fetch_add_relaxed(&queue->tiles_shared, (uint64_t)count);
     sp_delay_point();
     sp_tsan_release(&tiles->state);
     /* Release: the bytes of the tiles run here. After the last joiner of a closed job its executor
      * may sleep; the word belongs to the queue and outlives the job. */
     if (sp_fetch_sub_acq_rel(&tiles->state, 1) == 1) sp_word_wake(&tiles->state, 1);
+}
+
+bool sp__queue_join_tiles(sp_command_queue *queue, sp_sharer_test *may_go_on)
+{
+    const sp_queue_device *device = sp__queue_device_of(queue);
+    sp_tile_job *tiles = &queue->tiles;
+    if (!tiles_join(tiles)) return false;
+    uint32_t count = 0;
+    const sp_fpenv fpenv = sp_fpenv_enter();
+    while ((may_go_on == NULL || may_go_on(device)) && tiles_run_next(tiles)) count++;
+    sp_fpenv_leave(fpenv);
+    if (count > 0) sp_fetch_add_relaxed(&queue->tiles_shared, (uint64_t)count);
+    tiles_leave(tiles);
     return count > 0;
 }

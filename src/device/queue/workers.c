@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: threads that poll the queues for work, nap when there is none, and then sleep until a
- * submit wakes them. Helpers: waiting threads that run work themselves. */
+/* Workers: threads that poll the queues for work, spin a little where there was some, nap, and then
+ * sleep until a submit wakes them. Helpers: waiting threads that run work themselves. */
 #include "device/queue/queue.h"
 
 #include "base/clock.h"
@@ -31,9 +31,18 @@ static bool worker_wake_one(sp_queue_device *device, sp_atomic_u64 *mask)
     return false;
 }
 
+uint32_t sp__queue_wake_spinning(sp_queue_device *device, uint32_t count)
+{
+    uint32_t woken = 0;
+    while (woken < count && worker_wake_one(device, &device->spinning)) woken++;
+    return woken;
+}
+
 bool sp__queue_wake(sp_queue_device *device, uint32_t count)
 {
-    bool is_any = false;
+    const uint32_t spinning = sp__queue_wake_spinning(device, count);
+    bool is_any = spinning > 0;
+    count -= spinning;
     while (count > 0 && (worker_wake_one(device, &device->napping) ||
                          worker_wake_one(device, &device->sleeping))) {
         is_any = true;
@@ -46,6 +55,7 @@ bool sp__queue_notify(sp_queue_device *device)
 {
     /* Sequentially consistent: after the publish, see queue.h. A napping worker polls by itself; a
      * thread that has seen a worker's bit in `sleeping` no longer sees it in `napping`. */
+    if (sp__queue_wake_spinning(device, 1) > 0) return true;
     return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_relaxed(&device->napping) == 0 &&
            worker_wake_one(device, &device->sleeping);
 }
@@ -100,17 +110,20 @@ static bool worker_poll(sp_queue_worker *worker)
     }
     for (uint32_t i = 0; i < count; i++) {
         sp_command_queue *queue = queue_at(device, (i + worker->index) % count);
-        if (queue != NULL && sp__queue_join_tiles(queue)) is_any = true;
+        if (queue == NULL || !sp__queue_share_tiles(queue)) continue;
+        worker->shared_ns = sp_clock_now();
+        is_any = true;
     }
     return is_any;
 }
 
-static bool device_has_work(sp_queue_device *device)
+bool sp__queue_device_has_work(sp_queue_device *device)
 {
     const uint32_t count = queue_count(device);
     for (uint32_t i = 0; i < count; i++) {
         const sp_command_queue *queue = queue_at(device, i);
-        if (queue != NULL && (sp__queue_has_work(queue) || sp__queue_has_tiles(queue))) return true;
+        if (queue == NULL) continue;
+        if (sp__queue_has_work(queue) || sp__queue_has_tiles_to_share(queue)) return true;
     }
     return false;
 }
@@ -124,7 +137,7 @@ static bool worker_idle(sp_queue_worker *worker, sp_atomic_u64 *mask, uint64_t d
     sp_fetch_or_seq_cst(mask, bit);
     sp_delay_point();
     const bool is_woken =
-        device_has_work(worker->device) || sp_parker_park(&worker->parker, deadline_ns);
+        sp__queue_device_has_work(worker->device) || sp_parker_park(&worker->parker, deadline_ns);
     /* A submitter may have seen the bit after the poll above; the worker polls again before it
      * sleeps. */
     sp_fetch_and_acq_rel(mask, ~bit);
@@ -139,6 +152,7 @@ static void worker_main(void *arg)
         while (worker_poll(worker)) {
         }
         if (sp_load_relaxed(&device->is_stopping)) return;
+        if (sp__queue_spin(worker)) continue;
         if (worker_idle(worker, &device->napping,
                         sp_clock_deadline((int64_t)device->options.nap_ns))) {
             continue;
@@ -199,7 +213,7 @@ static void queue_help_chain(sp_command_queue *queue, sp_executor executor)
             if (sp__queue_claim(queue)) {
                 sp__queue_drain(queue, &executor);
                 if (sp__point_has_passed(executor.awaited)) return;
-            } else if (!sp__queue_join_tiles(queue)) {
+            } else if (!sp__queue_join_tiles(queue, NULL)) {
                 break;
             }
         }

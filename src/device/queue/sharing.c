@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers that share the dispatches of other threads: on which cores, how they learn of a dispatch,
+ * and how they wait for the next one.
+ *
+ * A worker shares only on cores that no run needs (`sharing` of the device counts those that do): a
+ * worker beyond them takes the core of a caller, who may be the executor that waits for the
+ * worker's last tile. Waking a thread costs as much as several tiles, so a worker that has shared a
+ * dispatch spins for the next one, as long as it has a core. All numbers here are hints: an
+ * executor runs what nobody shares. */
+#include "device/queue/queue.h"
+
+#include "base/clock.h"
+#include "base/delay.h"
+
+/* How long a worker spins after the last tile that it has run. */
+#define SPIN_NS 50000u
+/* Turns of spinning between two looks at the clock and at the cores. */
+#define TURNS_PER_LOOK 32u
+/* From so many tiles on a dispatch takes longer than the wake-up of a sleeping worker. */
+#define TILES_FOR_SLEEPER 4u
+/* Workers that one thread wakes for a dispatch; these wake others. */
+#define WAKES_AT_ONCE 3u
+/* A sleeping worker is woken only if more than this share of the cores is free: runs that end and
+ * begin leave one for a moment. */
+#define SPARE_SHARE 8u
+
+/* Whether a worker that is counted in `sharing` still has a core. */
+static bool device_has_core_for_sharer(const sp_queue_device *device)
+{
+    if (SP_PLANTED(shares_on_taken_cores)) return true;
+    return sp_load_relaxed(&device->sharing) <= sp__device_free_width(&device->base);
+}
+
+/* Cores that neither a run nor a sharing worker needs. */
+static uint32_t device_share_room(const sp_queue_device *device)
+{
+    const uint32_t free_width = sp__device_free_width(&device->base);
+    const uint32_t sharing = sp_load_relaxed(&device->sharing);
+    return sharing < free_width ? free_width - sharing : 0;
+}
+
+void sp__queue_wake_sharers(sp_queue_device *device, uint32_t tiles)
+{
+    if (SP_PLANTED(wakes_for_tiles)) {
+        sp__queue_wake(device, tiles);
+        return;
+    }
+    const uint32_t wanted = tiles < WAKES_AT_ONCE ? tiles : WAKES_AT_ONCE;
+    const uint32_t woken = sp__queue_wake_spinning(device, wanted);
+    if (woken == wanted || tiles < TILES_FOR_SLEEPER) return;
+    if (device_share_room(device) > device->base.limits.width / SPARE_SHARE) {
+        sp__queue_wake(device, 1);
+    }
+}
+
+bool sp__queue_has_tiles_to_share(const sp_command_queue *queue)
+{
+    return sp__queue_tiles_left(queue) > 0 && device_share_room(sp__queue_device_of(queue)) > 0;
+}
+
+bool sp__queue_share_tiles(sp_command_queue *queue)
+{
+    sp_queue_device *device = sp__queue_device_of(queue);
+    if (!sp__queue_has_tiles_to_share(queue)) return false;
+    /* Relaxed: a number of threads; it publishes nothing. */
+    sp_fetch_add_relaxed(&device->sharing, 1);
+    sp__queue_wake_sharers(device, sp__queue_tiles_left(queue) / 2);
+    const bool is_any = sp__queue_join_tiles(queue, device_has_core_for_sharer);
+    sp_fetch_sub_relaxed(&device->sharing, 1);
+    return is_any;
+}
+
+/* Spins until a waker has taken the worker's bit, no longer than until the deadline. */
+static bool worker_spin(sp_queue_worker *worker, uint64_t deadline_ns)
+{
+    for (uint32_t turn = 0;; turn++) {
+        if (sp_parker_take(&worker->parker)) return true;
+        if (turn % SP_SPIN_TURNS(TURNS_PER_LOOK) == 0 &&
+            (!device_has_core_for_sharer(worker->device) || sp_clock_now() >= deadline_ns)) {
+            return false;
+        }
+        sp_spin_hint();
+    }
+}
+
+bool sp__queue_spin(sp_queue_worker *worker)
+{
+    sp_queue_device *device = worker->device;
+    const uint64_t deadline_ns = worker->shared_ns + SPIN_NS;
+    if (worker->shared_ns == 0 || sp_clock_now() >= deadline_ns) return false;
+    const uint64_t bit = (uint64_t)1 << worker->index;
+    sp_fetch_or_seq_cst(&device->spinning, bit);
+    sp_delay_point();
+    bool is_woken = sp__queue_device_has_work(device);
+    if (!is_woken) {
+        /* Relaxed: a number of threads; it publishes nothing. */
+        sp_fetch_add_relaxed(&device->sharing, 1);
+        is_woken = worker_spin(worker, deadline_ns);
+        sp_fetch_sub_relaxed(&device->sharing, 1);
+    }
+    /* A waker may have taken the bit after the last look; the worker polls again before it sleeps.
+     */
+    sp_fetch_and_acq_rel(&device->spinning, ~bit);
+    return is_woken;
+}
