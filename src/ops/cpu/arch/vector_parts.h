@@ -45,6 +45,12 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_larger(sp_vector a, sp_vector b)
     return (sp_vector)_mm512_max_ps((__m512)a, (__m512)b);
 }
 
+/* a < b ? a : b */
+static SP_ALWAYS_INLINE sp_vector sp_vector_smaller(sp_vector a, sp_vector b)
+{
+    return (sp_vector)_mm512_min_ps((__m512)a, (__m512)b);
+}
+
 /* Elements outside `part` are those of `others`. */
 static SP_ALWAYS_INLINE sp_vector sp_vector_load_part(const float *from, sp_vector_part part,
                                                       sp_vector others)
@@ -96,6 +102,11 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_larger(sp_vector a, sp_vector b)
     return (sp_vector)_mm256_max_ps((__m256)a, (__m256)b);
 }
 
+static SP_ALWAYS_INLINE sp_vector sp_vector_smaller(sp_vector a, sp_vector b)
+{
+    return (sp_vector)_mm256_min_ps((__m256)a, (__m256)b);
+}
+
 static SP_ALWAYS_INLINE sp_vector sp_vector_load_part(const float *from, sp_vector_part part,
                                                       sp_vector others)
 {
@@ -121,6 +132,11 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_alternate(sp_vector a, sp_vector b)
 static SP_ALWAYS_INLINE sp_vector sp_vector_larger(sp_vector a, sp_vector b)
 {
     return sp_vector_select(a > b, a, b);
+}
+
+static SP_ALWAYS_INLINE sp_vector sp_vector_smaller(sp_vector a, sp_vector b)
+{
+    return sp_vector_select(a < b, a, b);
 }
 
 static SP_ALWAYS_INLINE sp_vector sp_vector_load_part(const float *from, sp_vector_part part,
@@ -151,6 +167,53 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_alternate(sp_vector a, sp_vector b)
 
 #endif
 #endif
+
+/* Element i of the result is element i + step, for i below it; others are any. */
+#if SP_VECTOR == 16
+#define SP_VECTOR_FROM_8(v)                                                                        \
+    __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15)
+#define SP_VECTOR_FROM_4(v)                                                                        \
+    __builtin_shufflevector(v, v, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7)
+#define SP_VECTOR_FROM_2(v)                                                                        \
+    __builtin_shufflevector(v, v, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3)
+#define SP_VECTOR_FROM_1(v)                                                                        \
+    __builtin_shufflevector(v, v, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+#elif SP_VECTOR == 8
+#define SP_VECTOR_FROM_4(v) __builtin_shufflevector(v, v, 4, 5, 6, 7, 4, 5, 6, 7)
+#define SP_VECTOR_FROM_2(v) __builtin_shufflevector(v, v, 2, 3, 2, 3, 2, 3, 2, 3)
+#define SP_VECTOR_FROM_1(v) __builtin_shufflevector(v, v, 1, 1, 1, 1, 1, 1, 1, 1)
+#else
+#define SP_VECTOR_FROM_2(v) __builtin_shufflevector(v, v, 2, 3, 2, 3)
+#define SP_VECTOR_FROM_1(v) __builtin_shufflevector(v, v, 1, 1, 1, 1)
+#endif
+
+/* Element i takes element i + step in, for steps 8, 4, 2 and 1: element 0 at the end. */
+static SP_ALWAYS_INLINE float sp_vector_tree_sum(sp_vector v)
+{
+#if SP_VECTOR >= 16
+    v += SP_VECTOR_FROM_8(v);
+#endif
+#if SP_VECTOR >= 8
+    v += SP_VECTOR_FROM_4(v);
+#endif
+    v += SP_VECTOR_FROM_2(v);
+    v += SP_VECTOR_FROM_1(v);
+    return v[0];
+}
+
+/* The largest element of a vector without NaN; a zero of either sign. */
+static SP_ALWAYS_INLINE float sp_vector_largest(sp_vector v)
+{
+#if SP_VECTOR >= 16
+    v = sp_vector_larger(v, SP_VECTOR_FROM_8(v));
+#endif
+#if SP_VECTOR >= 8
+    v = sp_vector_larger(v, SP_VECTOR_FROM_4(v));
+#endif
+    v = sp_vector_larger(v, SP_VECTOR_FROM_2(v));
+    v = sp_vector_larger(v, SP_VECTOR_FROM_1(v));
+    return v[0];
+}
 
 /* The first `count` elements; all if there are more. */
 static SP_ALWAYS_INLINE void sp_vector_store_first(float *to, int64_t count, sp_vector v)

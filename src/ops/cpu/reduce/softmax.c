@@ -4,6 +4,7 @@
  * and Log. y may be the memory of x. */
 #include "ops/cpu/reduce/reduction.h"
 #include "ops/cpu/reduce/rows.h"
+#include "ops/cpu/reduce/softmax_row_f32.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS, ALL_LANES = SP_LANES * COLUMNS };
 
@@ -23,6 +24,7 @@ enum { COLUMNS = SP_LANE_COLUMNS, ALL_LANES = SP_LANES * COLUMNS };
 #undef SP_TYPE
 
 #define SP_TYPE f32
+#define SP_SOFTMAX_ROW sp_softmax_row_f32
 #include "ops/cpu/reduce/softmax.inc.h"
 #define SP_TYPE f64
 #include "ops/cpu/reduce/softmax.inc.h"

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax of one type. The exponentials are kept in y between the passes, unless y is too narrow
- * or still read as x. Parameter: SP_TYPE. */
+ * or still read as x. Parameters: SP_TYPE; SP_SOFTMAX_ROW, a faster function for rows of one block,
+ * or not defined. */
 #include "ops/cpu/reduce/sums.inc.h"
 
 static void SP_OF(row_softmax)(const sp_axis_constants *k, const SP_ELEMENT *x, SP_ELEMENT *y)
 {
     const int64_t n = k->extent;
     const bool keeps = sizeof(SP_ELEMENT) == sizeof(SP_WIDE) && !k->is_log;
+#if defined(SP_SOFTMAX_ROW)
+    if (!k->is_log && n <= SP_REDUCTION_BLOCK) {
+        SP_SOFTMAX_ROW(x, y, n);
+        return;
+    }
+#endif
     SP_WIDE lanes[SP_LANES];
     for (int64_t l = 0; l < SP_LANES; l++) lanes[l] = -(SP_WIDE)__builtin_inff();
     SP_OF(row_max)(lanes, 0, x, n, 0);
@@ -95,4 +102,5 @@ sp_status SP_KERNEL(SP_OF(softmax))(const sp_tile *tile)
     return SP_OK;
 }
 
+#undef SP_SOFTMAX_ROW
 #undef SP_TYPE
