@@ -47,6 +47,7 @@ static sp_status greeting_fill(const child *self, worker_greeting *out)
     sp_model_batching verdict;
     CALL(sp_device_get_info(self->models[0].arguments.device.options.device, &device));
     out->width = device.width;
+    out->run_slots = device.run_slots;
     out->is_cpu = strcmp(device.kind, "cpu") == 0;
     const sp_status status = from_library(sp_model_get_batching(
         runner->model, runner->inputs.tensors, runner->inputs.count, 2, &verdict, NULL, NULL));
@@ -149,6 +150,8 @@ static sp_status load_measure(const window *asked, const target *targets, uint32
     switch (asked->load) {
     case WINDOW_ARRIVALS:
         return window_arrivals(asked, targets, out);
+    case WINDOW_FOREGROUND:
+        return window_foreground(asked, targets, targets[0].side.ctx, out);
     case WINDOW_IN_FLIGHT:
         return window_in_flight(asked, targets[0].side.ctx, out);
     default:

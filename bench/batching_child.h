@@ -6,6 +6,7 @@
 #include "batching_arrivals.h"
 #include "batching_callers.h"
 #include "batching_costs.h"
+#include "batching_foreground.h"
 #include "batching_worker.h"
 #include "peer.h"
 

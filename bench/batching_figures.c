@@ -96,3 +96,11 @@ double figures_in_flight_of_goal(const figures *self)
     }
     return series_median(&shares);
 }
+
+double figures_foreground_wanted_ns(const figures *self)
+{
+    const row_series *rows = &self->rows[self->point_count + 1];
+    const double batch = rows->rows > 0 ? rows->rows * series_median(&rows->ns) : 0;
+    const double longest = fmax(batch, series_median(&self->run_ns));
+    return 2 * longest * (self->greeting.run_slots + 1);
+}

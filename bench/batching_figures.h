@@ -10,6 +10,8 @@
 #define FIGURES_MAX_POINTS 16
 /* Submitted runs in flight for each run that the device computes at a time. */
 #define FIGURES_IN_FLIGHT 16u
+/* Callers beside the main thread. */
+#define FIGURES_BACKGROUND 31u
 /* Share of a capacity at which runs arrive. */
 #define FIGURES_OPEN_SHARE 0.7
 /* Share of what is possible that is wanted. */
@@ -61,10 +63,12 @@ typedef struct figures {
     series lone_ns[WORKER_OFF + 1];                           /* wall-clock time, by mode */
     series run_ns, empty_ns;                                  /* costs: a, c */
     series wake_ns[FIGURES_MAX_POINTS];                       /* h, by point */
-    row_series rows[FIGURES_MAX_POINTS + 1];                  /* by point; then for 16 in flight */
-    double open_rates[2];                                     /* with combining, without */
+    /* By point; then for 16 in flight; then for the callers beside the main thread. */
+    row_series rows[FIGURES_MAX_POINTS + 2];
+    double open_rates[2]; /* with combining, without */
     load_series open[OPEN_CASES];
     load_series in_flight, in_flight_empty;
+    load_series foreground; /* the main thread's, beside FIGURES_BACKGROUND callers */
 } figures;
 
 /* Requests that a slot's owner finds, itself included. */
@@ -75,5 +79,8 @@ double figures_best_before(const figures *self, worker_mode mode, uint32_t point
 double figures_of_goal(const figures *self, worker_mode mode, uint32_t point);
 /* The rate of submitted runs over the wanted share of min(batch rate, rate of the empty model). */
 double figures_in_flight_of_goal(const figures *self);
+/* The most that the main thread's 99th percentile should be: twice the time of the longest batch
+ * for each run slot and one more. The longest batch is the share of a core of all callers. */
+double figures_foreground_wanted_ns(const figures *self);
 
 #endif

@@ -94,6 +94,16 @@ static void print_open(const figures *self)
     }
 }
 
+static void print_foreground(const figures *self)
+{
+    line_begin("foreground", self->name);
+    printf(",\"background\":%u,\"run_slots\":%u", FIGURES_BACKGROUND, self->greeting.run_slots);
+    number("p50_ns", series_median(&self->foreground.p50_ns));
+    number("p99_ns", series_median(&self->foreground.p99_ns));
+    number("wanted_ns", figures_foreground_wanted_ns(self));
+    line_end();
+}
+
 void report_print_json(const figures *self)
 {
     print_costs(self);
@@ -103,6 +113,7 @@ void report_print_json(const figures *self)
         }
     }
     print_open(self);
+    print_foreground(self);
     line_begin("in_flight", self->name);
     printf(",\"in_flight\":%u", FIGURES_IN_FLIGHT * self->greeting.width);
     number("per_second", series_median(&self->in_flight.per_second));

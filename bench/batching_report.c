@@ -135,7 +135,11 @@ void report_print(const figures *self)
     printf(", %.1f rows; the empty model: %.0f runs/s; of goal",
            series_median(&self->in_flight.rows), series_median(&self->in_flight_empty.per_second));
     cell(0, 2, figures_in_flight_of_goal(self));
-    printf("\n");
+    printf("\n  a main thread's runs of high priority beside %u callers: p50 %.1f us, p99 %.1f us, "
+           "wanted at "
+           "most %.1f\n",
+           FIGURES_BACKGROUND, microseconds(&self->foreground.p50_ns),
+           microseconds(&self->foreground.p99_ns), figures_foreground_wanted_ns(self) / 1000);
     fflush(stdout);
 }
 

@@ -150,7 +150,7 @@ static sp_status costs_measure(turns *self)
     TRY(cost_measure(self, WINDOW_MODEL, &out->run_ns));
     TRY(cost_measure(self, WINDOW_EMPTY, &out->empty_ns));
     TRY(wakes_measure(self));
-    for (uint32_t i = 0; i <= out->point_count; i++) TRY(rows_measure(self, i));
+    for (uint32_t i = 0; i < out->point_count + 2; i++) TRY(rows_measure(self, i));
     return lone_measure(self);
 }
 
@@ -161,6 +161,16 @@ static sp_status in_flight_measure(turns *self)
     TRY(load_measure(self, WORKER_COMBINE, asked, &self->out->in_flight));
     asked.call = WINDOW_EMPTY;
     return load_measure(self, WORKER_COMBINE, asked, &self->out->in_flight_empty);
+}
+
+static sp_status foreground_measure(turns *self)
+{
+    const window asked = {
+        .load = WINDOW_FOREGROUND, .count = FIGURES_BACKGROUND, .seconds = self->options->seconds};
+    window_result result;
+    TRY(ask(self, WORKER_COMBINE, &asked, &result));
+    load_series_add(&self->out->foreground, &result.figures[1]);
+    return SP_OK;
 }
 
 static sp_status open_measure(turns *self)
@@ -206,11 +216,13 @@ static sp_status all_measure(turns *self)
         out->rows[i].wanted = figures_share(out, out->points[i]);
     }
     out->rows[out->point_count].wanted = FIGURES_IN_FLIGHT;
+    out->rows[out->point_count + 1].wanted = figures_share(out, FIGURES_BACKGROUND);
     TRY(warm_up(self));
     for (uint32_t i = 0; i < self->options->turns; i++) {
         TRY(costs_measure(self));
         TRY(callers_measure(self));
         TRY(in_flight_measure(self));
+        TRY(foreground_measure(self));
     }
     for (worker_mode mode = WORKER_COMBINE; mode <= WORKER_OFF; mode++) {
         out->open_rates[mode] =

@@ -10,11 +10,12 @@
 #include "failure.h"
 
 typedef enum window_load {
-    WINDOW_WARM_UP,   /* callers, until larger plans are built */
-    WINDOW_CALLERS,   /* closed loop: `count` threads, each calls again when its call returns */
-    WINDOW_ARRIVALS,  /* open loop: `count` threads serve calls that arrive at `rate` */
-    WINDOW_IN_FLIGHT, /* one thread keeps `count` submitted runs in flight */
-    WINDOW_COST       /* nanoseconds per call, of one thread but for WINDOW_WAKE */
+    WINDOW_WARM_UP,    /* callers, until larger plans are built */
+    WINDOW_CALLERS,    /* closed loop: `count` threads, each calls again when its call returns */
+    WINDOW_ARRIVALS,   /* open loop: `count` threads serve calls that arrive at `rate` */
+    WINDOW_FOREGROUND, /* closed loop, beside a main thread that runs with high priority */
+    WINDOW_IN_FLIGHT,  /* one thread keeps `count` submitted runs in flight */
+    WINDOW_COST        /* nanoseconds per call, of one thread but for WINDOW_WAKE */
 } window_load;
 
 typedef enum window_call {
@@ -35,7 +36,7 @@ typedef struct window {
     double seconds; /* after a warm-up of a quarter of that */
 } window;
 
-/* Of one model. */
+/* Of one model, or of the main thread. */
 typedef struct window_figures {
     double per_second;
     double p50_ns, p99_ns, p999_ns;
@@ -44,7 +45,7 @@ typedef struct window_figures {
 } window_figures;
 
 typedef struct window_result {
-    window_figures figures[2]; /* by model */
+    window_figures figures[2]; /* by model; WINDOW_FOREGROUND: callers, main thread */
     double ns;                 /* WINDOW_COST; WINDOW_ROWS: per row, 0 if there is none */
     uint32_t rows;             /* WINDOW_ROWS: those measured, at most as many as asked for */
 } window_result;

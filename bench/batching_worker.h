@@ -29,7 +29,7 @@ typedef struct worker_options {
 typedef struct worker_greeting {
     bool is_separable;
     char reason[FAILURE_BYTES]; /* if not */
-    uint32_t width;
+    uint32_t width, run_slots;
     bool is_cpu;
 } worker_greeting;
 
