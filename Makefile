@@ -9,7 +9,7 @@
 #   make soak       the tests with their full counts, the stress tests also with delays
 #   make coverage   line coverage of src/, at least 90 %
 #   make docs       docs/operators.md, from the table of ops; the manual page and the completion, from
-#                   the tables of commands; the figure of README.md, from bench/results
+#                   the tables of commands; the figures of README.md, from bench/results and the demo
 #   make install    into PREFIX (/usr/local), below DESTDIR
 #
 # CC and CXX choose the compilers: make CC=clang. WERROR=ON makes warnings errors, as CI does.
@@ -70,7 +70,7 @@ test-cuda:
 
 demo:
 	@scripts/install-deps demo
-	@$(MAKE) release TARGET=sp_demo
+	@$(MAKE) release TARGET="sp_demo sp_speech"
 	@scripts/demo
 
 check:
@@ -99,6 +99,8 @@ docs: release
 	@build/release/streampool help --bash-completion > docs/streampool.bash
 	@python3 -B bench/draw_threads.py > docs/threads.svg
 	@python3 -B bench/draw_batching.py > docs/batching.svg
+	@$(MAKE) release TARGET=sp_speech
+	@build/release/examples/speech examples/silero_vad docs --seconds 0 >/dev/null
 
 format:
 	@scripts/check-format --fix

@@ -11,6 +11,7 @@
 
 #include <streampool/model.h>
 
+#include "common.h"
 #include "detector.h"
 #include "face.h"
 #include "parallel.h"
@@ -20,7 +21,6 @@
 #define EXIT_USAGE 2
 #define MAX_FACES 8
 #define ENLARGE 4 /* scale of the written pictures */
-#define PATH_BYTES 4096
 
 static const int thread_counts[] = {1, 2, 8, PARALLEL_MAX_THREADS};
 
@@ -42,20 +42,13 @@ typedef struct demo_state {
 
 /* ---- arguments ---- */
 
-static bool parse_seconds(const char *text, double *out)
-{
-    char *end;
-    *out = strtod(text, &end);
-    return end != text && *end == '\0' && *out >= 0 && *out <= 3600;
-}
-
 static bool parse_arguments(int argc, char **argv, demo_arguments *out)
 {
     *out = (demo_arguments){.seconds = 2};
     for (int i = 1; i < argc; i++) {
         const bool has_value = i + 1 < argc;
         if (strcmp(argv[i], "--seconds") == 0 && has_value) {
-            if (!parse_seconds(argv[++i], &out->seconds)) return false;
+            if (!seconds_parse(argv[++i], &out->seconds)) return false;
         } else if (strcmp(argv[i], "--picture") == 0 && has_value) {
             out->picture = argv[++i];
         } else if (argv[i][0] != '-' && out->data == NULL) {
@@ -70,14 +63,6 @@ static bool parse_arguments(int argc, char **argv, demo_arguments *out)
 }
 
 /* ---- files ---- */
-
-static bool join_path(const char *folder, const char *name, char path[PATH_BYTES])
-{
-    const int len = snprintf(path, PATH_BYTES, "%s/%s", folder, name);
-    if (len >= 0 && len < PATH_BYTES) return true;
-    fprintf(stderr, "%s: the path is too long\n", folder);
-    return false;
-}
 
 /* The four outputs in sequence, as little-endian floats, which is their layout in memory. */
 static bool read_result(const char *path, detector_result *out)
@@ -96,7 +81,7 @@ static bool read_result(const char *path, detector_result *out)
 static bool read_picture(const demo_arguments *arguments, rgb_picture *out)
 {
     char path[PATH_BYTES];
-    if (!join_path(arguments->data, "astronaut.ppm", path)) return false;
+    if (!path_join(arguments->data, "astronaut.ppm", path)) return false;
     const char *used = arguments->picture != NULL ? arguments->picture : path;
     return picture_read_ppm(used, DETECTOR_SIDE, DETECTOR_SIDE, out);
 }
@@ -106,9 +91,9 @@ static bool demo_load(const demo_arguments *arguments, demo_state *demo)
     char path[PATH_BYTES];
     if (!read_picture(arguments, &demo->picture)) return false;
     demo->has_reference = arguments->picture == NULL;
-    if (!join_path(arguments->data, "reference.f32", path)) return false;
+    if (!path_join(arguments->data, "reference.f32", path)) return false;
     if (demo->has_reference && !read_result(path, &demo->reference)) return false;
-    if (!join_path(arguments->data, "model.onnx", path)) return false;
+    if (!path_join(arguments->data, "model.onnx", path)) return false;
     if (sp_model_load(path, NULL, &demo->model) == SP_OK) return true;
     fprintf(stderr, "%s: %s\n", path, sp_last_error());
     return false;
@@ -231,7 +216,7 @@ static void draw_face(rgb_picture *picture, const found_face *face)
 static bool write_picture(const char *folder, const char *name, const rgb_picture *picture)
 {
     char path[PATH_BYTES];
-    return join_path(folder, name, path) && png_write(path, picture);
+    return path_join(folder, name, path) && png_write(path, picture);
 }
 
 /* Writes the input picture, and a copy with its faces; false if no face is found. */

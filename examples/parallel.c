@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The threads are independent: they share only the model and call sp_model_run. A thread gets its
- * own stream with its first run and returns it when it ends. primitive: threads and clock of the
+ * own stream with its first run and returns it when it ends. primitive: threads of the
  * operating system, as in a user's program. */
 #include "parallel.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
+
+#include "common.h"
 
 typedef struct worker_state {
     const parallel_work *work;
@@ -17,19 +17,6 @@ typedef struct worker_state {
     bool has_failed;
     pthread_t thread;
 } worker_state;
-
-static double seconds_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* NaN is the largest. */
-static float larger_difference(float a, float b)
-{
-    return isnan(a) || a > b ? a : b;
-}
 
 static void result_compare(worker_state *worker, const detector_result *result)
 {
