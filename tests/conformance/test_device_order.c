@@ -267,7 +267,17 @@ TEST(a_stream_does_not_wait_for_a_busy_worker_while_others_are_idle)
     fixture_close(&f);
 }
 
-TEST(tiles_of_one_dispatch_run_on_several_threads)
+/* The first tile is long enough for the others to be shared. */
+static sp_status run_meet_later(const sp_tile *tile)
+{
+    if (tile->index[0] > 0) return kernel_meet.run(tile);
+    sp_clock_sleep(1000000);
+    return SP_OK;
+}
+
+static const sp_kernel kernel_meet_later = {.name = "meet later", .run = run_meet_later};
+
+TEST(tiles_of_one_long_dispatch_run_on_several_threads)
 {
     if (strcmp(fixture_kind(), "cuda") == 0) SKIP("tiles of a GPU are its own affair");
     fixture f = fixture_open();
@@ -276,7 +286,9 @@ TEST(tiles_of_one_dispatch_run_on_several_threads)
         SKIP("the device has one worker");
     }
     meeting both = {.wanted = 2};
-    const sp_command command = command_meet(&both, 2);
+    both.self = &both;
+    const sp_command command =
+        command_dispatch(&kernel_meet_later, 3, NULL, 0, &both.self, sizeof(meeting *));
     CHECK_OK(wait_point(submit(f.queues[0], &command, 1)));
     CHECK_EQ_U64(sp_load_relaxed(&both.met), 2);
     sp_queue_stats stats;

@@ -9,7 +9,7 @@
 #include "sched/subject.h"
 
 #define TILES 2u
-#define MANY_TILES 6u /* so many that a sleeping worker is woken for them */
+#define MANY_TILES 6u
 
 typedef struct world {
     sp_queue_device *device;
@@ -147,31 +147,35 @@ static void subject_tiles_no_slot(void *arg)
     end(&w);
 }
 
+static world *in_kernel; /* of the kernels below */
+
 /* The first tile lets a worker share the rest. Its second one, in the worker's hands, takes the
  * last core: the worker runs no third. */
-static world *taken;
-
 static sp_status take_core(const sp_tile *tile)
 {
     uint32_t *tiles = tile->bindings[0];
     tiles[tile->index[0]]++;
-    if (tile->index[0] == 1) sp_store_relaxed(&taken->free_slots, 0);
+    if (tile->index[0] == 1) sp_store_relaxed(&in_kernel->free_slots, 0);
     if (tile->index[0] != 0) return SP_OK;
-    SP_SCHED_ASSERT(sp__queue_share_tiles(taken->queue));
+    SP_SCHED_ASSERT(sp__queue_share_tiles(in_kernel->queue));
     SP_SCHED_ASSERT(tiles[1] == 1 && tiles[2] == 0);
     return SP_OK;
+}
+
+static void execute_kernel(world *w, const sp_kernel *run)
+{
+    sp_binding binding;
+    sp_command command =
+        sp__subject_dispatch(run, &binding, &memory[0], w->tiles[0], sizeof w->tiles[0], NULL);
+    command.grid[0] = MANY_TILES;
+    SP_SCHED_ASSERT(sp__subject_submit(w->queue, &command, NULL, 0, &w->last) == SP_OK);
+    execute(w);
 }
 
 static void execute_taken(void *arg)
 {
     static const sp_kernel takes_core = {.name = "take core", .run = take_core};
-    world *w = arg;
-    sp_binding binding;
-    sp_command command = sp__subject_dispatch(&takes_core, &binding, &memory[0], w->tiles[0],
-                                              sizeof w->tiles[0], NULL);
-    command.grid[0] = MANY_TILES;
-    SP_SCHED_ASSERT(sp__subject_submit(w->queue, &command, NULL, 0, &w->last) == SP_OK);
-    execute(w);
+    execute_kernel(arg, &takes_core);
 }
 
 static void subject_tiles_core_taken(void *arg)
@@ -182,8 +186,33 @@ static void subject_tiles_core_taken(void *arg)
     w.tile_count = MANY_TILES;
     sp_store_relaxed(&w.free_slots, 1);
     sp_store_relaxed(&w.device->base.run_slots, &w.free_slots);
-    taken = &w;
+    in_kernel = &w;
     sp__subject_run((const sp_thread_fn[]){execute_taken}, 1, &w);
+    end(&w);
+}
+
+/* Nobody could join. */
+static sp_status mark_alone(const sp_tile *tile)
+{
+    SP_SCHED_ASSERT(sp__queue_tiles_left(in_kernel->queue) == 0);
+    return mark(tile);
+}
+
+static void execute_short(void *arg)
+{
+    static const sp_kernel marks_alone = {.name = "mark alone", .run = mark_alone};
+    execute_kernel(arg, &marks_alone);
+}
+
+static void subject_tiles_short(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 1);
+    w.tile_count = MANY_TILES;
+    w.device->options.share_ns = UINT64_C(1000000000);
+    in_kernel = &w;
+    sp__subject_run((const sp_thread_fn[]){execute_short}, 1, &w);
     end(&w);
 }
 
@@ -231,6 +260,12 @@ const sp_subject sp__subjects_tiles[] = {
      .test = subject_tiles_no_slot,
      .thread_count = 2,
      .planted = "wakes_for_tiles",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "tiles_short",
+     .test = subject_tiles_short,
+     .thread_count = 1,
+     .planted = "shares_short_dispatches",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
     {.name = "tiles_core_taken",

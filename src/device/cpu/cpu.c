@@ -12,6 +12,9 @@
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)16 << 20)
 #define NAP_NS 1000000u
+/* Below this, threads that share a dispatch wait for each other and for each other's caches longer
+ * than they save (docs/decisions/0053-sharing-a-dispatch.md). */
+#define SHARE_NS 50000u
 /* The thread that a slot was left for may sleep: another one keeps the core busy until it is awake.
  */
 #define SLOTS_PER_WORKER 2u
@@ -65,6 +68,7 @@ sp_status sp__cpu_open(const sp_cpu_options *options, sp_dev **out)
         .can_help = true,
         .queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES,
         .max_in_flight = options->max_in_flight,
+        .share_ns = SHARE_NS,
         .nap_ns = NAP_NS,
     };
     const sp_status status = sp__queue_device_init(device, &cpu_vtable, &queues);

@@ -54,7 +54,8 @@ static sp_status host_dispatch(sp_command_queue *queue, const sp_record *record,
     memcpy(tiles->grid, grid, sizeof tiles->grid);
     sp_store_relaxed(&tiles->total, (uint32_t)total);
     for (uint32_t i = 0; i < count; i++) tiles->bindings[i] = binding_address(&bindings[i]);
-    return sp__queue_run_tiles(queue);
+    /* The record is the queue's or a list's memory, which is not constant. */
+    return sp__queue_run_tiles(queue, (sp_atomic_u32 *)(uintptr_t)&record->command.tile_ns);
 }
 
 static void host_fill(const sp_binding *target, const void *pattern, uint32_t pattern_bytes)

@@ -67,7 +67,8 @@ typedef struct sp_tile_job {
     const sp_kernel *kernel;
     const void *constants;
     uint32_t grid[3];
-    sp_atomic_u32 total; /* written before the job is opened; also read without joining */
+    sp_atomic_u32 total;   /* written before the job is opened; also read without joining */
+    sp_atomic_u32 tile_ns; /* about how long a tile takes; likewise */
     void *bindings[SP_MAX_BINDINGS];
 } sp_tile_job;
 
@@ -161,6 +162,7 @@ typedef struct sp_queue_device_options {
     bool can_help;          /* waiting threads run commands */
     uint64_t queue_bytes;   /* of records per queue before submit is SP_BUSY */
     uint32_t max_in_flight; /* submissions per device before submit is SP_BUSY; 0: no limit */
+    uint64_t share_ns;      /* a dispatch that takes less on one thread is not shared */
     uint64_t nap_ns;        /* how long an idle worker polls before it sleeps without limit */
     const sp_queue_engine *engine;
     /* May be NULL. Called before each command; a status other than SP_OK fails the command. */
@@ -291,7 +293,8 @@ sp_fault sp__queue_poison_of(const sp_binding *bindings, uint32_t count);
 void sp__queue_clear_poison(const sp_binding *bindings, uint32_t count);
 
 /* tiles.c: the dispatch in queue->tiles */
-sp_status sp__queue_run_tiles(sp_command_queue *queue);
+/* `tile_ns`: how long a tile took the last time, 0: not known. The call writes it. */
+sp_status sp__queue_run_tiles(sp_command_queue *queue, sp_atomic_u32 *tile_ns);
 /* Tiles of the running dispatch, if there is one, that no thread has claimed; a hint. */
 uint32_t sp__queue_tiles_left(const sp_command_queue *queue);
 /* Whether a thread may run another tile of a dispatch that it has joined. */
@@ -301,8 +304,9 @@ typedef bool sp_sharer_test(const sp_queue_device *device);
 bool sp__queue_join_tiles(sp_command_queue *queue, sp_sharer_test *may_go_on);
 
 /* sharing.c */
-/* Wakes workers for so many tiles that the caller may not come to, where they have cores. */
-void sp__queue_wake_sharers(sp_queue_device *device, uint32_t tiles);
+/* Wakes workers for so many tiles of the running dispatch that the caller may not come to, where
+ * they have cores. */
+void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles);
 /* Whether the running dispatch, if there is one, has unclaimed tiles, and a worker a core for them.
  */
 bool sp__queue_has_tiles_to_share(const sp_command_queue *queue);

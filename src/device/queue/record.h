@@ -38,6 +38,8 @@ typedef struct sp_record {
                 const sp_atomic_u32 *cancel; /* list */
             };
             uint32_t grid[3];
+            /* How long a tile of this dispatch took, 0: not known. A list is replayed often. */
+            sp_atomic_u32 tile_ns;
         } command;
     };
 } sp_record;

@@ -16,8 +16,8 @@
 #define SPIN_NS 50000u
 /* Turns of spinning between two looks at the clock and at the cores. */
 #define TURNS_PER_LOOK 32u
-/* From so many tiles on a dispatch takes longer than the wake-up of a sleeping worker. */
-#define TILES_FOR_SLEEPER 4u
+/* A sleeping worker is woken for work of so many times the least that is shared. */
+#define WAKES_SLEEPER 2u
 /* Workers that one thread wakes for a dispatch; these wake others. */
 #define WAKES_AT_ONCE 3u
 /* A sleeping worker is woken only if more than this share of the cores is free: runs that end and
@@ -39,15 +39,17 @@ static uint32_t device_share_room(const sp_queue_device *device)
     return sharing < free_width ? free_width - sharing : 0;
 }
 
-void sp__queue_wake_sharers(sp_queue_device *device, uint32_t tiles)
+void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles)
 {
+    sp_queue_device *device = sp__queue_device_of(queue);
     if (SP_PLANTED(wakes_for_tiles)) {
         sp__queue_wake(device, tiles);
         return;
     }
     const uint32_t wanted = tiles < WAKES_AT_ONCE ? tiles : WAKES_AT_ONCE;
     const uint32_t woken = sp__queue_wake_spinning(device, wanted);
-    if (woken == wanted || tiles < TILES_FOR_SLEEPER) return;
+    const uint64_t left_ns = (uint64_t)tiles * sp_load_relaxed(&queue->tiles.tile_ns);
+    if (woken == wanted || left_ns < WAKES_SLEEPER * device->options.share_ns) return;
     if (device_share_room(device) > device->base.limits.width / SPARE_SHARE) {
         sp__queue_wake(device, 1);
     }
@@ -64,7 +66,7 @@ bool sp__queue_share_tiles(sp_command_queue *queue)
     if (!sp__queue_has_tiles_to_share(queue)) return false;
     /* Relaxed: a number of threads; it publishes nothing. */
     sp_fetch_add_relaxed(&device->sharing, 1);
-    sp__queue_wake_sharers(device, sp__queue_tiles_left(queue) / 2);
+    sp__queue_wake_sharers(queue, sp__queue_tiles_left(queue) / 2);
     const bool is_any = sp__queue_join_tiles(queue, device_has_core_for_sharer);
     sp_fetch_sub_relaxed(&device->sharing, 1);
     return is_any;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing one dispatch. The executor of a queue opens its tile job, idle workers and helpers join,
- * all claim tiles by number until none is left, then the executor closes the job and waits for
- * joiners that are inside their last tile. The bits of a tile do not depend on its thread. */
+/* Sharing one dispatch. The executor of a queue runs its tiles alone if that takes little time.
+ * Else it opens its tile job, idle workers and helpers join, all claim tiles by number until none
+ * is left, then the executor closes the job and waits for joiners that are inside their last tile.
+ * The bits of a tile do not depend on its thread. */
 #include "device/queue/queue.h"
 
 #include "base/clock.h"
@@ -54,20 +55,61 @@ static void tiles_wait_for_joiners(sp_tile_job *tiles)
     sp_tsan_acquire(&tiles->state);
 }
 
-sp_status sp__queue_run_tiles(sp_command_queue *queue)
+/* How long each of `count` tiles took that began at `start_ns`: at least 1. */
+static uint32_t tile_ns_since(uint64_t start_ns, uint32_t count)
+{
+    const uint64_t ns = (sp_clock_now() - start_ns) / count;
+    return ns == 0 ? 1 : ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
+/* Runs the tiles up to `end`; returns how long one took. */
+static uint32_t tiles_run_alone(sp_tile_job *tiles, uint32_t end)
+{
+    const uint32_t first = sp_load_relaxed(&tiles->next);
+    const uint64_t start_ns = sp_clock_now();
+    for (uint32_t number = first; number < end; number++) tile_run(tiles, number);
+    sp_store_relaxed(&tiles->next, end);
+    return tile_ns_since(start_ns, end - first);
+}
+
+/* Shares the tiles that are left with workers; returns when all are done, how long one took. */
+static uint32_t tiles_run_shared(sp_command_queue *queue)
 {
     sp_tile_job *tiles = &queue->tiles;
-    sp_store_relaxed(&tiles->next, 0);
-    sp_store_relaxed(&tiles->failed, SP_NO_FAULT);
+    uint32_t count = 0;
+    const uint64_t start_ns = sp_clock_now();
     sp_tsan_release(&tiles->state);
     /* Publishes the job. Sequentially consistent: an idle worker reads it after it has set its bit,
      * and the wake below reads the bits. */
     sp_exchange_seq_cst(&tiles->state, OPEN);
-    sp__queue_wake_sharers(sp__queue_device_of(queue), sp_load_relaxed(&tiles->total) - 1);
+    sp__queue_wake_sharers(queue, sp__queue_tiles_left(queue) - 1);
     sp_delay_point();
-    while (tiles_run_next(tiles)) continue;
+    while (tiles_run_next(tiles)) count++;
+    const uint32_t ns =
+        count > 0 ? tile_ns_since(start_ns, count) : sp_load_relaxed(&tiles->tile_ns);
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);
     if (!SP_PLANTED(leave_before_joiners)) tiles_wait_for_joiners(tiles);
+    return ns;
+}
+
+sp_status sp__queue_run_tiles(sp_command_queue *queue, sp_atomic_u32 *tile_ns)
+{
+    sp_tile_job *tiles = &queue->tiles;
+    const uint32_t total = sp_load_relaxed(&tiles->total);
+    uint32_t ns = sp_load_relaxed(tile_ns);
+    sp_store_relaxed(&tiles->next, 0);
+    sp_store_relaxed(&tiles->failed, SP_NO_FAULT);
+    const uint64_t share_ns = sp__queue_device_of(queue)->options.share_ns;
+    if (ns == 0 && share_ns > 0) ns = tiles_run_alone(tiles, 1);
+    const uint32_t left = total - sp_load_relaxed(&tiles->next);
+    const bool is_long = (uint64_t)left * ns >= share_ns || SP_PLANTED(shares_short_dispatches);
+    if (left > 1 && is_long) {
+        sp_store_relaxed(&tiles->tile_ns, ns);
+        ns = tiles_run_shared(queue);
+    } else if (left > 0) {
+        ns = tiles_run_alone(tiles, total);
+    }
+    sp_store_relaxed(tile_ns, ns);
     return sp__fault_report(sp_load_relaxed(&tiles->failed));
 }
 
