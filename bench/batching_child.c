@@ -73,7 +73,7 @@ static sp_status peer_start(child *self)
     const worker_options *options = self->options;
     TRY(peer_load(&self->peer, options->library));
     TRY(peer_case_make(&self->models[0].runner, options->paths[0], &self->of));
-    TRY(peer_open(&self->peer, &self->of, options->threads));
+    TRY(peer_open(&self->peer, &self->of));
     return from_library(sp_shutdown()); /* ends our threads; the inputs remain */
 }
 
@@ -166,6 +166,7 @@ sp_status child_measure(child *self, const window *asked, window_result *out)
     if (asked->load == WINDOW_COST) return window_cost(&self->costs, asked, out);
     const uint32_t count = targets_choose(self, asked->call, targets);
     TRY(infos_read(targets, count, before));
+    if (self->options->mode == WORKER_PEER) TRY(peer_prepare(&self->peer, asked->count));
     TRY(load_measure(asked, targets, count, out));
     TRY(infos_read(targets, count, after));
     for (uint32_t i = 0; i < count; i++) out->figures[i].rows = mean_rows(&before[i], &after[i]);

@@ -58,15 +58,6 @@ static sp_status side_ask(against *self, side_number side, const side_request *r
 
 /* ---- start ---- */
 
-static uint32_t most_threads(const bench_arguments *arguments)
-{
-    uint32_t most = 1;
-    for (uint32_t i = 0; i < arguments->point_count; i++) {
-        if (arguments->threads[i] > most) most = arguments->threads[i];
-    }
-    return most;
-}
-
 static sp_status sides_start(against *self, side_process *memory)
 {
     const service_wait wait = {.go_on = wait_go_on, .ctx = self};
@@ -88,9 +79,8 @@ static sp_status start(against *self)
 {
     side_process *memory = calloc(1, sizeof *memory);
     if (memory == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for the bench");
-    *memory = (side_process){.arguments = self->arguments,
-                             .file = memfd_create("tensors", MFD_CLOEXEC),
-                             .most_threads = most_threads(self->arguments)};
+    *memory =
+        (side_process){.arguments = self->arguments, .file = memfd_create("tensors", MFD_CLOEXEC)};
     const sp_status status = memory->file >= 0 ? sides_start(self, memory)
                                                : fail(SP_IO, "the system refused a file in memory");
     if (memory->file >= 0) close(memory->file);

@@ -89,7 +89,7 @@ static sp_status theirs_open(void *ctx, void *greeting)
 static sp_status theirs_load(side_process *self, side_start *out)
 {
     TRY(peer_case_read(self->file, self->arguments->paths[0], &self->of));
-    TRY(peer_open(&self->peer, &self->of, self->most_threads));
+    TRY(peer_open(&self->peer, &self->of));
     *out = (side_start){.load_ns = self->peer.load_ns,
                         .first_run_ns = self->peer.first_run_ns,
                         .rest_bytes = process_memory_read().now_bytes,
@@ -104,6 +104,7 @@ static sp_status theirs_serve(void *ctx, const void *request, void *answer)
     load_result result;
     const load_options load = load_of(self, request);
     if (load.threads == 0) return theirs_load(self, &out->start);
+    TRY(peer_prepare(&self->peer, load.threads));
     TRY(load_run(&load, &(load_side){.call = peer_call, .ctx = &self->peer}, 1, &result));
     window_fill(&load, &result, &out->window);
     return SP_OK;

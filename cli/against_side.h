@@ -41,9 +41,8 @@ typedef struct side_greeting {
 /* The memory of a side's process. */
 typedef struct side_process {
     bench_arguments *arguments;
-    int file;              /* of the peer_case */
-    uint32_t most_threads; /* of any window */
-    bench_job job;         /* ours */
+    int file;      /* of the peer_case */
+    bench_job job; /* ours */
     peer peer;
     peer_case of; /* of the peer */
 } side_process;

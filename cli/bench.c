@@ -162,11 +162,15 @@ static const cli_option options[] = {
      .take = take_per_op},
     {.name = "--against",
      .value = "LIBRARY",
-     .limits = "the file of ONNX Runtime's library, libonnxruntime.so, version 1.13 or newer",
+     .limits =
+         "the file of a library: libonnxruntime.so of ONNX Runtime, version 1.13 or newer, or "
+         "libopenvino_c.so of OpenVINO, version 2026.0 or newer",
      .help =
-         "Run the same on ONNX Runtime: one session on its cpu, which all threads call, with one "
-         "intra-op thread, so that a run uses its caller's thread alone, and all other options "
-         "as they are without a choice. Its outputs are compared first: differences "
+         "Run the same on another library, on its cpu. ONNX Runtime: one session, which all "
+         "threads call, with one intra-op thread, so that a run uses its caller's thread alone. "
+         "OpenVINO: an infer request for each thread, as many streams as threads, with one "
+         "thread each, in f32, compiled for the sizes of the inputs. All other options are as "
+         "they are without a choice. Its outputs are compared first: differences "
          "above 1e-3 + 1 % are a failure. Each side has a process of its own; in a point they "
          "take turns: " TEXT_OF(AGAINST_TURNS) " windows a side share its length, each at least "
                                                "three runs long, and medians are printed. The "
@@ -207,8 +211,8 @@ static const cli_example examples[] = {
 static const char *against_conflict(const bench_arguments *arguments)
 {
     const char *device = arguments->model.device.device;
-    if (arguments->in_flight > 0) return "--in-flight: ONNX Runtime submits no runs";
-    if (arguments->format.has_statistics) return "--statistics: ONNX Runtime has none";
+    if (arguments->in_flight > 0) return "--in-flight: runs of other libraries are calls";
+    if (arguments->format.has_statistics) return "--statistics: other libraries have none";
     if (arguments->path_count > 1) return "several models: one is compared";
     if (device != NULL && strcmp(device, "cpu") != 0) return "--device: the cpu is compared";
     if (is_standard_input(arguments->paths[0])) return "standard input: both sides read the model";

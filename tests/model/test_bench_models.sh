@@ -2,17 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench/bench_models: lines, table and picture of the models of a folder, alone and beside a library of the
 # test; a model that fails; what is refused; Ctrl-C.
-# usage: test_bench_models.sh PROGRAM LIBRARY SCRIPT
-set -u
-program=$1
-library=$2
-script=$3
+# usage: test_bench_models.sh PROGRAM LIBRARY NAME OPENVINO SCRIPT
+# OPENVINO is a library of the test, too.
 if ! command -v python3 >/dev/null; then
     echo "skipped: no python3"
     exit 77
 fi
-. "$(dirname "$0")/cli_fixture.sh"
-cd "$work" || exit 1
+. "$(dirname "$0")/bench_fixture.sh"
+openvino=$4
+script=$5
 for name in one two; do
     mkdir -p "models/$name"
     unary "models/$name/model.onnx" Relu x y 1 batch 2
@@ -39,10 +37,10 @@ number='[0-9.]+[kM]?'
 
 expect 0 '^2 of 2: two$' "${bench[@]}" --against "$library" --out out
 check_json 4 side streampool
-check_json 4 side 'ONNX Runtime 9.8.7'
+check_json 4 side "$peer"
 check_json 4 model one
 check_picture 2
-row 'model \| runs/s, 1 / 2 threads \| ONNX Runtime 9.8.7 \| ratio \| load, ms \| memory at rest, MB \| p99 of the last, ms'
+row "model \| runs/s, 1 / 2 threads \| $peer \| ratio \| load, ms \| memory at rest, MB \| p99 of the last, ms"
 row "two \| $number / $number \| $number / $number \| $number / $number \| .* / .* \| .* / .* \| .* / .*"
 grep -qE "^Geometric mean of the ratios: $number / $number\.$" out.md || fail "no mean: $(cat out.md)"
 
@@ -51,6 +49,21 @@ check_json 2 model one
 check_json 0 model two
 check_picture 1
 row "one \| $number / $number \| $number \| $number"
+
+# The libraries of bench/peers by their names.
+mkdir -p tree/bench tree/build/peers
+cp "${script%/*}"/{bench_models,draw_panel.py} tree/bench
+cp "$library" tree/build/peers/libonnxruntime.so
+named=(tree/bench/bench_models --program "$program" --models models --window 50 --threads 1 --out out)
+expect 1 '^bench_models: there is no .*/libopenvino_c.so; bench/peers openvino downloads it$' "${named[@]}" --against openvino
+cp "$openvino" tree/build/peers/libopenvino_c.so
+for line in 'openvino:OpenVINO 9998.7.6' "onnxruntime:$peer" ":$peer"; do
+    against=${line%%:*}
+    expect 0 '^1 of 1: one$' "${named[@]}" ${against:+--against "$against"} one
+    check_json 1 side "${line#*:}"
+done
+expect 0 '^1 of 1: one$' "${named[@]}" --alone one
+check_json 0 side "$peer"
 
 # A model that fails has a row, and the others are measured. The model's row has no cell too many.
 mkdir models/bad

@@ -1,15 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # streampool bench --svg: lines of models and of sides, files that cannot be written, failures and Ctrl-C.
-# usage: test_cli_bench_svg.sh PROGRAM LIBRARY
-set -u
-program=$1
-library=$2
-. "$(dirname "$0")/cli_fixture.sh"
-cd "$work" || exit 1
-unary m.onnx Relu x y 1 batch 2
+# usage: test_cli_bench_svg.sh PROGRAM LIBRARY NAME
+. "$(dirname "$0")/bench_fixture.sh"
 unary 'a<b>&c.onnx' Neg x y 1 3
-short=(--window 50 --warm-up 5)
 
 check_picture() { # FILE LINES POINTS LABEL...
     local file=$1 lines=$2 points=$3 label
@@ -27,7 +21,7 @@ check_picture one.svg 1 2 m.onnx 1 3 threads
 expect 0 '"threads":1' "$program" bench m.onnx 'a<b>&c.onnx' m.onnx "${short[@]}" --threads 1 --svg three.svg --json
 check_picture three.svg 3 1 m.onnx 'a&lt;b&gt;&amp;c.onnx'
 expect 0 'streampool$' "$program" bench m.onnx "${short[@]}" --threads 2,1,2 --against "$library" --svg two.svg
-check_picture two.svg 2 3 'streampool: m.onnx' 'ONNX Runtime 9.8.7: m.onnx'
+check_picture two.svg 2 3 'streampool: m.onnx' "$peer: m.onnx"
 # A longer file is replaced.
 cat two.svg three.svg >one.svg
 expect 0 '^ +1 ' "$program" bench m.onnx "${short[@]}" --threads 1 --svg one.svg

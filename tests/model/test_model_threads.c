@@ -180,17 +180,26 @@ typedef struct churned_load {
 
 enum { CHURNERS = 2, CHURNED_THREADS = 8 };
 
+/* At least until a churn has ended beside the runs, however late a busy machine lets it begin. */
+static void run_beside_churns(churned_load *c, uint32_t index)
+{
+    const uint32_t before = sp_load_acquire(&c->churns);
+    do {
+        cases_run_rounds(&c->models, index);
+    } while (sp_load_acquire(&c->churns) == before);
+    sp_fetch_sub_release(&c->running, 1);
+}
+
 static void run_or_churn(void *arg, uint32_t index)
 {
     churned_load *c = arg;
     if (index >= CHURNERS) {
-        cases_run_rounds(&c->models, index);
-        sp_fetch_sub_release(&c->running, 1);
+        run_beside_churns(c, index);
         return;
     }
     for (uint32_t round = index; sp_load_acquire(&c->running) > 0; round++) {
         churn(round);
-        sp_fetch_add_relaxed(&c->churns, 1);
+        sp_fetch_add_release(&c->churns, 1);
     }
 }
 
@@ -204,7 +213,6 @@ TEST(memory_that_is_taken_and_trimmed_beside_runs_changes_no_bit)
     test_threads(CHURNED_THREADS, run_or_churn, &c);
     keep_no_cache(false);
     CHECK_EQ_U64(sp_load_relaxed(&c.models.differing), 0);
-    CHECK(sp_load_relaxed(&c.churns) > 0);
     test_note("%u rounds of taking and trimming", sp_load_relaxed(&c.churns));
     cases_close(&c.models);
 }

@@ -12,29 +12,38 @@
     (FEATURES_AVX2 | SP_CPU_HAS(AVX512F) | SP_CPU_HAS(AVX512BW) | SP_CPU_HAS(AVX512DQ) |           \
      SP_CPU_HAS(AVX512VL))
 
-static sp_cpu_choice choose(sp_option_isa option, uint32_t isas, uint32_t features)
+/* A machine, what STREAMPOOL_ISA says, and what follows. */
+typedef struct choice_case {
+    sp_option_isa option;
+    uint32_t isas, features;
+    sp_cpu_isa isa;
+    const char *why;
+} choice_case;
+
+static void check_choice(const choice_case *c)
 {
-    const sp_cpu_machine machine = {.isas = isas, .features = features};
-    return sp__cpu_isa_choose(option, &machine);
+    const sp_cpu_machine machine = {.isas = c->isas, .features = c->features};
+    const sp_cpu_choice choice = sp__cpu_isa_choose(c->option, &machine);
+    CHECK_EQ_STR(sp__cpu_isa_name(choice.isa), sp__cpu_isa_name(c->isa));
+    CHECK_EQ_STR(choice.why, c->why);
 }
 
-static void check_choice(sp_cpu_choice choice, sp_cpu_isa isa, const char *why)
+static void check_choices(const choice_case *cases, size_t count)
 {
-    CHECK_EQ_STR(sp__cpu_isa_name(choice.isa), sp__cpu_isa_name(isa));
-    CHECK_EQ_STR(choice.why, why);
+    for (size_t i = 0; i < count; i++) check_choice(&cases[i]);
 }
 
 TEST(the_best_that_the_machine_has_is_the_default)
 {
-    check_choice(choose(SP_OPTION_ISA_AUTO, X86_BUILD, FEATURES_AVX512), SP_CPU_AVX512,
-                 "the best of this build");
-    check_choice(choose(SP_OPTION_ISA_AUTO, X86_BUILD, FEATURES_AVX2), SP_CPU_AVX2,
-                 "this machine lacks avx512f");
-    check_choice(choose(SP_OPTION_ISA_AUTO, X86_BUILD, 0), SP_CPU_PORTABLE,
-                 "this machine lacks avx2");
-    check_choice(choose(SP_OPTION_ISA_AUTO, ARM_BUILD, 0), SP_CPU_NEON, "the best of this build");
-    check_choice(choose(SP_OPTION_ISA_AUTO, ISA(PORTABLE), 0), SP_CPU_PORTABLE,
-                 "the best of this build");
+    static const char best[] = "the best of this build";
+    static const choice_case cases[] = {
+        {SP_OPTION_ISA_AUTO, X86_BUILD, FEATURES_AVX512, SP_CPU_AVX512, best},
+        {SP_OPTION_ISA_AUTO, X86_BUILD, FEATURES_AVX2, SP_CPU_AVX2, "this machine lacks avx512f"},
+        {SP_OPTION_ISA_AUTO, X86_BUILD, 0, SP_CPU_PORTABLE, "this machine lacks avx2"},
+        {SP_OPTION_ISA_AUTO, ARM_BUILD, 0, SP_CPU_NEON, best},
+        {SP_OPTION_ISA_AUTO, ISA(PORTABLE), 0, SP_CPU_PORTABLE, best},
+    };
+    check_choices(cases, SP_COUNT_OF(cases));
 }
 
 TEST(avx512_needs_every_feature_that_its_kernels_use)
@@ -43,7 +52,7 @@ TEST(avx512_needs_every_feature_that_its_kernels_use)
         uint32_t feature;
         sp_cpu_isa isa;
         const char *why;
-    } rows[] = {
+    } lacks[] = {
         {SP_CPU_HAS(AVX2), SP_CPU_PORTABLE, "this machine lacks avx2"},
         {SP_CPU_HAS(FMA), SP_CPU_PORTABLE, "this machine lacks fma"},
         {SP_CPU_HAS(AVX512F), SP_CPU_AVX2, "this machine lacks avx512f"},
@@ -52,42 +61,48 @@ TEST(avx512_needs_every_feature_that_its_kernels_use)
         {SP_CPU_HAS(AVX512VL), SP_CPU_AVX2, "this machine lacks avx512vl"},
     };
     uint32_t all = 0;
-    for (size_t i = 0; i < SP_COUNT_OF(rows); i++) {
-        const uint32_t features = FEATURES_AVX512 & ~rows[i].feature;
-        check_choice(choose(SP_OPTION_ISA_AUTO, X86_BUILD, features), rows[i].isa, rows[i].why);
-        all |= rows[i].feature;
+    for (size_t i = 0; i < SP_COUNT_OF(lacks); i++) {
+        check_choice(&(choice_case){SP_OPTION_ISA_AUTO, X86_BUILD,
+                                    FEATURES_AVX512 & ~lacks[i].feature, lacks[i].isa,
+                                    lacks[i].why});
+        all |= lacks[i].feature;
     }
     CHECK_EQ_U64(all, FEATURES_AVX512);
 }
 
 TEST(a_name_selects_what_the_machine_has)
 {
-    check_choice(choose(SP_OPTION_ISA_PORTABLE, X86_BUILD, FEATURES_AVX512), SP_CPU_PORTABLE,
-                 "STREAMPOOL_ISA asks for it");
-    check_choice(choose(SP_OPTION_ISA_AVX2, X86_BUILD, FEATURES_AVX512), SP_CPU_AVX2,
-                 "STREAMPOOL_ISA asks for it");
-    check_choice(choose(SP_OPTION_ISA_AVX512, X86_BUILD, FEATURES_AVX512), SP_CPU_AVX512,
-                 "STREAMPOOL_ISA asks for it");
-    check_choice(choose(SP_OPTION_ISA_NEON, ARM_BUILD, 0), SP_CPU_NEON,
-                 "STREAMPOOL_ISA asks for it");
-    check_choice(choose(SP_OPTION_ISA_PORTABLE, ARM_BUILD, 0), SP_CPU_PORTABLE,
-                 "STREAMPOOL_ISA asks for it");
+    static const char asked[] = "STREAMPOOL_ISA asks for it";
+    static const choice_case cases[] = {
+        {SP_OPTION_ISA_PORTABLE, X86_BUILD, FEATURES_AVX512, SP_CPU_PORTABLE, asked},
+        {SP_OPTION_ISA_AVX2, X86_BUILD, FEATURES_AVX512, SP_CPU_AVX2, asked},
+        {SP_OPTION_ISA_AVX512, X86_BUILD, FEATURES_AVX512, SP_CPU_AVX512, asked},
+        {SP_OPTION_ISA_NEON, ARM_BUILD, 0, SP_CPU_NEON, asked},
+        {SP_OPTION_ISA_PORTABLE, ARM_BUILD, 0, SP_CPU_PORTABLE, asked},
+    };
+    check_choices(cases, SP_COUNT_OF(cases));
 }
 
 TEST(a_name_of_more_than_the_machine_has_selects_the_next_lower_one)
 {
-    check_choice(choose(SP_OPTION_ISA_AVX512, X86_BUILD, FEATURES_AVX512 & ~SP_CPU_HAS(AVX512VL)),
-                 SP_CPU_AVX2, "STREAMPOOL_ISA asks for more, but this machine lacks avx512vl");
-    check_choice(choose(SP_OPTION_ISA_AVX2, X86_BUILD, SP_CPU_HAS(AVX2)), SP_CPU_PORTABLE,
-                 "STREAMPOOL_ISA asks for more, but this machine lacks fma");
+    static const choice_case cases[] = {
+        {SP_OPTION_ISA_AVX512, X86_BUILD, FEATURES_AVX512 & ~SP_CPU_HAS(AVX512VL), SP_CPU_AVX2,
+         "STREAMPOOL_ISA asks for more, but this machine lacks avx512vl"},
+        {SP_OPTION_ISA_AVX2, X86_BUILD, SP_CPU_HAS(AVX2), SP_CPU_PORTABLE,
+         "STREAMPOOL_ISA asks for more, but this machine lacks fma"},
+    };
+    check_choices(cases, SP_COUNT_OF(cases));
 }
 
 TEST(a_name_of_another_processors_kernels_selects_as_no_name_does)
 {
-    const char *why = "STREAMPOOL_ISA names kernels for other processors";
-    check_choice(choose(SP_OPTION_ISA_NEON, X86_BUILD, FEATURES_AVX512), SP_CPU_AVX512, why);
-    check_choice(choose(SP_OPTION_ISA_NEON, X86_BUILD, 0), SP_CPU_PORTABLE, why);
-    check_choice(choose(SP_OPTION_ISA_AVX512, ARM_BUILD, 0), SP_CPU_NEON, why);
+    static const char others[] = "STREAMPOOL_ISA names kernels for other processors";
+    static const choice_case cases[] = {
+        {SP_OPTION_ISA_NEON, X86_BUILD, FEATURES_AVX512, SP_CPU_AVX512, others},
+        {SP_OPTION_ISA_NEON, X86_BUILD, 0, SP_CPU_PORTABLE, others},
+        {SP_OPTION_ISA_AVX512, ARM_BUILD, 0, SP_CPU_NEON, others},
+    };
+    check_choices(cases, SP_COUNT_OF(cases));
 }
 
 TEST(kernels_are_there_for_what_this_machine_has)
