@@ -33,8 +33,7 @@ set(SP_KERNEL_FLAGS -O3 -fno-fast-math -fno-math-errno -fno-trapping-math -Wno-p
 set(SP_COMPACT_FLAGS -O2
     $<$<C_COMPILER_ID:GNU>:-ftree-vectorize>
     $<$<C_COMPILER_ID:GNU>:-fvect-cost-model=dynamic>
-    $<$<C_COMPILER_ID:GNU>:-funswitch-loops>
-    $<$<C_COMPILER_ID:GNU>:-fversion-loops-for-strides>)
+    $<$<C_COMPILER_ID:GNU>:-funswitch-loops>)
 # Dispatches announce the ranges that kernels access (base/announce.h): instrumenting every access in
 # them would be far too slow, and vector accesses are never instrumented.
 if(SP_SCHED OR SP_SANITIZE MATCHES "thread")
