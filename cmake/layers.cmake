@@ -28,15 +28,23 @@ set(SP_ISA_FLAGS_neon -DSP_NEON=1
 # Kernels read neither errno nor floating-point exception flags; these flags change no result bits.
 # -fno-fast-math, which sp_flags has too, resets the two after it: CMake keeps the first of equal flags.
 set(SP_KERNEL_FLAGS -O3 -fno-fast-math -fno-math-errno -fno-trapping-math -Wno-psabi)
+# Of compact kernels: loops over elements are vectorised as with -O3, but the few iterations that are
+# left over stay loops. Unrolled, they would be most of a kernel's code.
+set(SP_COMPACT_FLAGS -O2
+    $<$<C_COMPILER_ID:GNU>:-ftree-vectorize>
+    $<$<C_COMPILER_ID:GNU>:-fvect-cost-model=dynamic>
+    $<$<C_COMPILER_ID:GNU>:-funswitch-loops>)
 # Dispatches announce the ranges that kernels access (base/announce.h): instrumenting every access in
 # them would be far too slow, and vector accesses are never instrumented.
 if(SP_SCHED OR SP_SANITIZE MATCHES "thread")
     list(APPEND SP_KERNEL_FLAGS -fno-sanitize=thread)
 endif()
 
-# sp_add_isa_sources(<layer> <files>...)
+# sp_add_isa_sources(<layer> [COMPACT <files>...] [UNROLLED <files>...])
 # Adds kernel files to a layer made by sp_add_layer. May be called several times.
 function(sp_add_isa_sources layer)
+    cmake_parse_arguments(PARSE_ARGV 1 isa "" "" "COMPACT;UNROLLED")
+    set_property(SOURCE ${isa_COMPACT} APPEND PROPERTY COMPILE_OPTIONS ${SP_COMPACT_FLAGS})
     foreach(isa IN LISTS SP_ISAS)
         set(target sp_${layer}_${isa})
         if(NOT TARGET ${target})
@@ -50,7 +58,7 @@ function(sp_add_isa_sources layer)
             target_compile_definitions(${target} PRIVATE SP_ISA=${isa})
             set_property(GLOBAL APPEND PROPERTY SP_OBJECT_TARGETS ${target})
         endif()
-        target_sources(${target} PRIVATE ${ARGN})
+        target_sources(${target} PRIVATE ${isa_COMPACT} ${isa_UNROLLED})
     endforeach()
 endfunction()
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Size arithmetic that cannot wrap: on overflow false is returned and *out is not written. */
+/* Size arithmetic that cannot wrap: where a result may overflow, false is returned then and *out is
+ * not written. */
 #ifndef SP_BASE_SIZE_H
 #define SP_BASE_SIZE_H
 
@@ -30,6 +31,12 @@ static inline bool sp_size_align(uint64_t size, uint64_t alignment, uint64_t *ou
     if (!sp_size_add(size, alignment - 1, &sum)) return false;
     *out = sum & ~(alignment - 1);
     return true;
+}
+
+/* The smaller of two sizes, counts or indices. */
+static inline int64_t sp_size_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Whether [offset, offset + bytes) is inside [0, total). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/blocked.h"
 
+#include "base/size.h"
 #include "ops/ops.h"
 #include "ops/schema/nn/window.h"
 
@@ -16,11 +17,6 @@ static bool set_grid(uint32_t grid[3], uint64_t x, uint64_t y, uint64_t z)
     grid[1] = (uint32_t)y;
     grid[2] = (uint32_t)z;
     return true;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static int64_t quotient_up(int64_t a, int64_t b)
@@ -79,11 +75,12 @@ static bool tile_conv(sp_blocked_call *call, int64_t blocks)
     const double wanted = products / SP_TILE_PRODUCTS + 1;
     const int64_t tiles = wanted < 4096 ? (int64_t)wanted : 4096;
     const int64_t pixels = quotient_up(call->y.pixels, TILE_PIXELS);
-    const int64_t splits = least(tiles, pixels);
+    const int64_t splits = sp_size_least(tiles, pixels);
     const bool is_row = k->out_h == 1;
-    b->tile_rows = is_row ? 1 : quotient_up(k->out_h, least(splits, k->out_h));
+    b->tile_rows = is_row ? 1 : quotient_up(k->out_h, sp_size_least(splits, k->out_h));
     b->tile_columns = is_row ? quotient_up(k->out_w, splits) : k->out_w;
-    const int64_t parts = least(quotient_up(tiles, splits), quotient_up(blocks, TILE_BLOCKS));
+    const int64_t parts =
+        sp_size_least(quotient_up(tiles, splits), quotient_up(blocks, TILE_BLOCKS));
     b->tile_blocks = quotient_up(blocks, parts);
     const int64_t across = quotient_up(k->out_w, b->tile_columns);
     return set_grid(call->grid, (uint64_t)(quotient_up(k->out_h, b->tile_rows) * across),
@@ -101,7 +98,7 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
     if (k->groups > 1 && (k->channels % block != 0 || k->filters % block != 0)) return false;
     if (k->segment % taps != 0) return false;
     out->constants.is_plain = !is_x_blocked && k->channels < block && k->groups == 1;
-    const int64_t channels = least(k->segment / taps, k->channels);
+    const int64_t channels = sp_size_least(k->segment / taps, k->channels);
     const int64_t images = k->planes / (k->groups * k->filters);
     if (out->constants.is_plain ? !patch_fits(k, channels, 1)
                                 : !patch_fits(k, sp__channel_blocks(channels), block)) {
@@ -124,7 +121,7 @@ static bool tile_rows(sp_blocked_call *call, int64_t cost)
     sp_blocked_constants *b = &call->constants;
     const sp_conv_constants *k = &b->of;
     const int64_t row = k->out_w * SP_CHANNEL_BLOCK;
-    b->tile_rows = least(sp__window_tile(cost, k->kernel_h * k->kernel_w, row), k->out_h);
+    b->tile_rows = sp_size_least(sp__window_tile(cost, k->kernel_h * k->kernel_w, row), k->out_h);
     b->tile_columns = k->out_w;
     b->tile_blocks = 1;
     return set_grid(call->grid, (uint64_t)quotient_up(k->out_h, b->tile_rows),

@@ -72,9 +72,9 @@ sp_status SP_KERNEL(channel_op_f32)(const sp_tile *tile)
     const float *numbers = (const float *)tile->bindings[1] + list * SP_BLOCK;
     float *y = (float *)tile->bindings[2] + block * k->pixels * SP_BLOCK;
     const int64_t first = tile->index[0] * k->tile_pixels;
-    const int64_t last = sp_patch_least(first + k->tile_pixels, k->pixels);
+    const int64_t last = sp_size_least(first + k->tile_pixels, k->pixels);
     for (int64_t p = first; p < last; p += PIXELS) {
-        const int64_t at = p * SP_BLOCK, count = sp_patch_least(PIXELS, last - p);
+        const int64_t at = p * SP_BLOCK, count = sp_size_least(PIXELS, last - p);
         run_pixels(k->op, x + at, numbers, count, y + at);
         sp_activate(k->activation, y + at, 1, 0, count * SP_BLOCK);
     }

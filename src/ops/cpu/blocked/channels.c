@@ -19,9 +19,9 @@ static channel_block find_block(const sp_tile *tile)
     const int64_t first = tile->index[0] * k->tile_pixels;
     return (channel_block){
         .k = k,
-        .channels = sp_patch_least(k->channels - block * SP_BLOCK, SP_BLOCK),
+        .channels = sp_size_least(k->channels - block * SP_BLOCK, SP_BLOCK),
         .first = first,
-        .last = sp_patch_least(first + k->tile_pixels, k->pixels),
+        .last = sp_size_least(first + k->tile_pixels, k->pixels),
         .plain = (image * k->channels + block * SP_BLOCK) * k->pixels,
         .blocked = (image * blocks + block) * k->pixels * SP_BLOCK,
     };
@@ -62,30 +62,33 @@ static SP_ALWAYS_INLINE void unblock_square(const channel_block *b, const float 
     }
 }
 
+/* The squares of a tile. A pixel is x_step floats of x and y_step of y. */
+static SP_ALWAYS_INLINE void copy_squares(const channel_block *b, const float *x,
+                                          const int64_t x_step, float *y, const int64_t y_step,
+                                          void (*const copy)(const channel_block *b, const float *x,
+                                                             int64_t channel, int64_t count,
+                                                             float *y))
+{
+    for (int64_t p = b->first; p < b->last; p += SP_VECTOR) {
+        const int64_t count = sp_size_least(b->last - p, SP_VECTOR);
+        for (int64_t c = 0; c < SP_BLOCK; c += SP_VECTOR) {
+            copy(b, x + p * x_step, c, count, y + p * y_step);
+        }
+    }
+}
+
 sp_status SP_KERNEL(channels_block)(const sp_tile *tile)
 {
     const channel_block b = find_block(tile);
-    const float *x = (const float *)tile->bindings[0] + b.plain;
-    float *y = (float *)tile->bindings[1] + b.blocked;
-    for (int64_t p = b.first; p < b.last; p += SP_VECTOR) {
-        const int64_t count = sp_patch_least(b.last - p, SP_VECTOR);
-        for (int64_t c = 0; c < SP_BLOCK; c += SP_VECTOR) {
-            block_square(&b, x + p, c, count, y + p * SP_BLOCK);
-        }
-    }
+    copy_squares(&b, (const float *)tile->bindings[0] + b.plain, 1,
+                 (float *)tile->bindings[1] + b.blocked, SP_BLOCK, block_square);
     return SP_OK;
 }
 
 sp_status SP_KERNEL(channels_unblock)(const sp_tile *tile)
 {
     const channel_block b = find_block(tile);
-    const float *x = (const float *)tile->bindings[0] + b.blocked;
-    float *y = (float *)tile->bindings[1] + b.plain;
-    for (int64_t p = b.first; p < b.last; p += SP_VECTOR) {
-        const int64_t count = sp_patch_least(b.last - p, SP_VECTOR);
-        for (int64_t c = 0; c < SP_BLOCK; c += SP_VECTOR) {
-            unblock_square(&b, x + p * SP_BLOCK, c, count, y + p);
-        }
-    }
+    copy_squares(&b, (const float *)tile->bindings[0] + b.blocked, SP_BLOCK,
+                 (float *)tile->bindings[1] + b.plain, 1, unblock_square);
     return SP_OK;
 }

@@ -63,14 +63,13 @@ static void conv_init(conv *c, const sp_tile *tile)
     sp_epilogue_init(&c->epilogue, tile);
     c->y = sp_epilogue_output(tile) + index * all_blocks * SP_BLOCK * k->out_h * k->out_w;
     c->first_block = tile->index[1] % splits * b->tile_blocks;
-    c->last_block = sp_patch_least(c->first_block + b->tile_blocks, all_blocks);
-    c->channels = sp_patch_least(k->segment / (k->kernel_h * k->kernel_w), k->channels);
+    c->last_block = sp_size_least(c->first_block + b->tile_blocks, all_blocks);
+    c->channels = sp_size_least(k->segment / (k->kernel_h * k->kernel_w), k->channels);
     c->is_direct = !b->is_plain && k->kernel_h == 1 && k->kernel_w == 1 && k->stride_h == 1 &&
                    k->stride_w == 1 && k->in_h == k->out_h && k->in_w == k->out_w &&
                    k->pad_top == 0 && k->pad_left == 0;
     if (c->is_direct) {
-        c->patch =
-            (sp_patch){.rows = 1, .columns = sp_patch_least(b->tile_columns, DIRECT_COLUMNS)};
+        c->patch = (sp_patch){.rows = 1, .columns = sp_size_least(b->tile_columns, DIRECT_COLUMNS)};
     } else {
         sp_patch_choose(&c->patch, k, b->is_plain ? 1 : SP_BLOCK,
                         b->is_plain ? c->channels : blocks_of(c->channels), b->tile_rows,
@@ -212,7 +211,7 @@ static void run_block(conv *c, const out_block *o, float *patch)
                             .panel = all_taps * SP_BLOCK,
                             .plane = k->out_h * k->out_w * SP_BLOCK};
     for (int64_t first = 0; first < k->channels; first += c->channels) {
-        const int64_t channels = sp_patch_least(c->channels, k->channels - first);
+        const int64_t channels = sp_size_least(c->channels, k->channels - first);
         /* A segment of fewer channels than a block may begin inside it. */
         const int64_t inside = c->k->is_plain ? 0 : first % SP_BLOCK;
         const float *in = c->x + (first - inside) * k->in_h * k->in_w;
@@ -243,13 +242,13 @@ sp_status SP_KERNEL(conv_blocked_f32)(const sp_tile *tile)
     const int64_t across = (k->out_w + b->tile_columns - 1) / b->tile_columns;
     const int64_t row = tile->index[0] / across * b->tile_rows;
     const int64_t column = tile->index[0] % across * b->tile_columns;
-    const int64_t last_row = sp_patch_least(row + b->tile_rows, k->out_h);
-    const int64_t last_column = sp_patch_least(column + b->tile_columns, k->out_w);
+    const int64_t last_row = sp_size_least(row + b->tile_rows, k->out_h);
+    const int64_t last_column = sp_size_least(column + b->tile_columns, k->out_w);
     out_block o;
     for (o.row = row; o.row < last_row; o.row += c.patch.rows) {
-        o.rows = sp_patch_least(c.patch.rows, last_row - o.row);
+        o.rows = sp_size_least(c.patch.rows, last_row - o.row);
         for (o.column = column; o.column < last_column; o.column += c.patch.columns) {
-            o.columns = sp_patch_least(c.patch.columns, last_column - o.column);
+            o.columns = sp_size_least(c.patch.columns, last_column - o.column);
             run_block(&c, &o, patch);
         }
     }

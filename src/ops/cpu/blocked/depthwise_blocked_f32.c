@@ -9,11 +9,9 @@
 enum { OUTPUTS = SP_HAS_HARDWARE_FMA ? 8 / SP_BLOCK_VECTORS : 2 };
 
 typedef struct depthwise {
-    const sp_conv_constants *k;
     const float *w; /* of the block */
     int64_t taps;
     sp_epilogue epilogue;
-    sp_patch patch;
     int64_t offsets[SP_CONV_MAX_SEGMENT];
 } depthwise;
 
@@ -45,8 +43,9 @@ static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const depthwise *d
     }
 }
 
-static void run_row(const depthwise *d, const float *x, float *y, int64_t columns)
+static void run_row(const void *kernel, const float *x, float *y, int64_t columns)
 {
+    const depthwise *d = kernel;
     int64_t i = 0;
     for (; i + OUTPUTS <= columns; i += OUTPUTS) {
         run_outputs(OUTPUTS, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
@@ -62,32 +61,15 @@ sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
     const sp_conv_constants *k = &b->of;
-    const int64_t blocks = (k->groups + SP_BLOCK - 1) / SP_BLOCK;
-    const int64_t block = tile->index[1], plane = tile->index[2] * blocks + block;
-    const float *x = (const float *)tile->bindings[0] + plane * k->in_h * k->in_w * SP_BLOCK;
-    float *y = sp_epilogue_output(tile) + plane * k->out_h * k->out_w * SP_BLOCK;
+    const int64_t block = tile->index[1];
     const sp_epilogue_lists lists = sp_epilogue_find(tile, 0);
     depthwise d;
-    d.k = k;
     d.taps = k->kernel_h * k->kernel_w;
     d.w = (const float *)tile->bindings[1] + block * SP_BLOCK * d.taps;
     sp_epilogue_init(&d.epilogue, tile);
     sp_epilogue_load(&d.epilogue, &lists, block * SP_BLOCK, SP_BLOCK, k->groups);
-    sp_patch_choose(&d.patch, k, SP_BLOCK, 1, b->tile_rows, k->out_w);
-    sp_patch_taps(&d.patch, d.offsets);
-    float patch[SP_PATCH_ELEMENTS];
-    const int64_t first = tile->index[0] * b->tile_rows;
-    const int64_t last = sp_patch_least(first + b->tile_rows, k->out_h);
-    for (int64_t row = first; row < last; row += d.patch.rows) {
-        const int64_t rows = sp_patch_least(d.patch.rows, last - row);
-        for (int64_t column = 0; column < k->out_w; column += d.patch.columns) {
-            const int64_t columns = sp_patch_least(d.patch.columns, k->out_w - column);
-            sp_patch_copy(&d.patch, true, x, 1, row, rows, column, 0, patch);
-            for (int64_t r = 0; r < rows; r++) {
-                run_row(&d, patch + r * d.patch.out_row,
-                        y + ((row + r) * k->out_w + column) * SP_BLOCK, columns);
-            }
-        }
-    }
+    sp_patch patch;
+    sp_patch_begin(&patch, tile, d.offsets);
+    sp_patch_run(&patch, tile, tile->bindings[0], sp_epilogue_output(tile), 0, &d, run_row);
     return SP_OK;
 }

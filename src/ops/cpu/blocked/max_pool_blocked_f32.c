@@ -4,8 +4,6 @@
 #include "ops/cpu/blocked/patch.h"
 
 typedef struct pool {
-    const sp_conv_constants *k;
-    sp_patch patch;
     int64_t taps;
     int64_t offsets[SP_CONV_MAX_SEGMENT];
 } pool;
@@ -39,8 +37,9 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t count, const pool *p, con
     }
 }
 
-static void run_row(const pool *p, const float *x, float *y, int64_t columns)
+static void run_row(const void *kernel, const float *x, float *y, int64_t columns)
 {
+    const pool *p = kernel;
     const int64_t count = columns * SP_BLOCK_VECTORS;
     int64_t i = 0;
     for (; i + TOGETHER <= count; i += TOGETHER) {
@@ -52,27 +51,10 @@ static void run_row(const pool *p, const float *x, float *y, int64_t columns)
 sp_status SP_KERNEL(max_pool_blocked_f32)(const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
-    const sp_conv_constants *k = &b->of;
-    const int64_t blocks = (k->groups + SP_BLOCK - 1) / SP_BLOCK;
-    const int64_t plane = tile->index[2] * blocks + tile->index[1];
-    const float *x = (const float *)tile->bindings[0] + plane * k->in_h * k->in_w * SP_BLOCK;
-    float *y = (float *)tile->bindings[1] + plane * k->out_h * k->out_w * SP_BLOCK;
-    pool p = {.k = k, .taps = k->kernel_h * k->kernel_w};
-    sp_patch_choose(&p.patch, k, SP_BLOCK, 1, b->tile_rows, k->out_w);
-    sp_patch_taps(&p.patch, p.offsets);
-    float patch[SP_PATCH_ELEMENTS];
-    const int64_t first = tile->index[0] * b->tile_rows;
-    const int64_t last = sp_patch_least(first + b->tile_rows, k->out_h);
-    for (int64_t row = first; row < last; row += p.patch.rows) {
-        const int64_t rows = sp_patch_least(p.patch.rows, last - row);
-        for (int64_t column = 0; column < k->out_w; column += p.patch.columns) {
-            const int64_t columns = sp_patch_least(p.patch.columns, k->out_w - column);
-            sp_patch_copy(&p.patch, true, x, 1, row, rows, column, -__builtin_inff(), patch);
-            for (int64_t r = 0; r < rows; r++) {
-                run_row(&p, patch + r * p.patch.out_row,
-                        y + ((row + r) * k->out_w + column) * SP_BLOCK, columns);
-            }
-        }
-    }
+    pool p = {.taps = b->of.kernel_h * b->of.kernel_w};
+    sp_patch patch;
+    sp_patch_begin(&patch, tile, p.offsets);
+    sp_patch_run(&patch, tile, tile->bindings[0], tile->bindings[1], -__builtin_inff(), &p,
+                 run_row);
     return SP_OK;
 }

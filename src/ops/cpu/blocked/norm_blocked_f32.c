@@ -16,7 +16,7 @@ sp_status SP_KERNEL(norm_blocked_f32)(const sp_tile *tile)
     const float *x = (const float *)tile->bindings[0] + plane * SP_BLOCK;
     float *y = (float *)tile->bindings[5] + plane * SP_BLOCK;
     const int64_t first = tile->index[0] * k->tile_pixels;
-    const int64_t last = sp_patch_least(first + k->tile_pixels, k->pixels);
+    const int64_t last = sp_size_least(first + k->tile_pixels, k->pixels);
     sp_vector factors[SP_BLOCK_VECTORS], means[SP_BLOCK_VECTORS], offsets[SP_BLOCK_VECTORS];
     for (int64_t v = 0; v < SP_BLOCK_VECTORS; v++) {
         const int64_t channel = block * SP_BLOCK + v * SP_VECTOR;
@@ -27,7 +27,7 @@ sp_status SP_KERNEL(norm_blocked_f32)(const sp_tile *tile)
         means[v] = sp_load_channels(tile->bindings[3], channel, k->channels);
     }
     for (int64_t p = first; p < last; p += PIXELS) {
-        const int64_t end = sp_patch_least(p + PIXELS, last);
+        const int64_t end = sp_size_least(p + PIXELS, last);
         for (int64_t i = p; i < end; i++) {
             for (int64_t v = 0; v < SP_BLOCK_VECTORS; v++) {
                 const int64_t at = i * SP_BLOCK + v * SP_VECTOR;

@@ -6,6 +6,7 @@
 #define SP_OPS_CPU_BLOCKED_PATCH_H
 
 #include "base/macros.h"
+#include "base/size.h"
 #include "ops/cpu/arch/vector_parts.h"
 #include "ops/cpu/conv/tap_range.h"
 
@@ -23,11 +24,6 @@ typedef struct sp_patch {
     int64_t row, plane;               /* floats of them */
     int64_t out_row;                  /* between two rows of outputs */
 } sp_patch;
-
-static inline int64_t sp_patch_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static inline void sp_patch_size(sp_patch *p)
 {
@@ -60,7 +56,7 @@ static inline void sp_patch_choose(sp_patch *p, const sp_conv_constants *k, int6
     }
     const int64_t more = SP_PATCH_ELEMENTS / planes - p->plane;
     if (more > 0 && p->columns == columns) {
-        p->rows = sp_patch_least(rows, 1 + more / (p->out_row > 0 ? p->out_row : 1));
+        p->rows = sp_size_least(rows, 1 + more / (p->out_row > 0 ? p->out_row : 1));
     }
     sp_patch_size(p);
 }
@@ -146,6 +142,52 @@ static SP_ALWAYS_INLINE void sp_patch_copy(const sp_patch *p, const bool is_bloc
             const float *from = y >= 0 && y < k->in_h ? x + y * in_row : NULL;
             for (int64_t part = 0; part < p->parts; part++, out += p->part_columns * p->step) {
                 sp_patch_copy_part(p, is_blocked, from, start + part, padding, out);
+            }
+        }
+    }
+}
+
+/* ---- kernels whose blocks of channels are computed each by itself ---- */
+
+/* The plane of a tile, one block of channels of one image. */
+static inline int64_t sp_patch_plane(const sp_tile *tile)
+{
+    const sp_blocked_constants *b = tile->constants;
+    const int64_t blocks = (b->of.groups + SP_BLOCK - 1) / SP_BLOCK;
+    return tile->index[2] * blocks + tile->index[1];
+}
+
+/* Chooses the patches of the tile's rows, and the distances of the taps. */
+static inline void sp_patch_begin(sp_patch *p, const sp_tile *tile, int64_t *offsets)
+{
+    const sp_blocked_constants *b = tile->constants;
+    sp_patch_choose(p, &b->of, SP_BLOCK, 1, b->tile_rows, b->of.out_w);
+    sp_patch_taps(p, offsets);
+}
+
+/* Computes the tile's outputs: run_row(kernel, x, y, columns) for each row of a patch, whose first
+ * output has the input x of the patch. The tensors are x and y. */
+static SP_ALWAYS_INLINE void sp_patch_run(const sp_patch *p, const sp_tile *tile, const float *x,
+                                          float *y, const float padding, const void *kernel,
+                                          void (*const run_row)(const void *kernel, const float *x,
+                                                                float *y, int64_t columns))
+{
+    const sp_blocked_constants *b = tile->constants;
+    const sp_conv_constants *k = &b->of;
+    const int64_t plane = sp_patch_plane(tile);
+    const int64_t first = tile->index[0] * b->tile_rows;
+    const int64_t last = sp_size_least(first + b->tile_rows, k->out_h);
+    float patch[SP_PATCH_ELEMENTS];
+    x += plane * k->in_h * k->in_w * SP_BLOCK;
+    y += plane * k->out_h * k->out_w * SP_BLOCK;
+    for (int64_t row = first; row < last; row += p->rows) {
+        const int64_t rows = sp_size_least(p->rows, last - row);
+        for (int64_t column = 0; column < k->out_w; column += p->columns) {
+            const int64_t columns = sp_size_least(p->columns, k->out_w - column);
+            sp_patch_copy(p, true, x, 1, row, rows, column, padding, patch);
+            for (int64_t r = 0; r < rows; r++) {
+                run_row(kernel, patch + r * p->out_row,
+                        y + ((row + r) * k->out_w + column) * SP_BLOCK, columns);
             }
         }
     }

@@ -143,9 +143,9 @@ static void run_plane(plane_block *b, const float *bias, float *y)
     int64_t rows, columns;
     sp_plane_choose(&of->window, k->out_h, &rows, &columns);
     for (of->row = 0; of->row < k->out_h; of->row += rows) {
-        of->rows = sp_least(rows, k->out_h - of->row);
+        of->rows = sp_size_least(rows, k->out_h - of->row);
         for (of->column = 0; of->column < k->out_w; of->column += columns) {
-            of->columns = sp_least(columns, k->out_w - of->column);
+            of->columns = sp_size_least(columns, k->out_w - of->column);
             run_block(b, bias, y + of->row * k->out_w + of->column);
         }
     }
@@ -158,7 +158,7 @@ sp_status SP_KERNEL(conv_depthwise_f32)(const sp_tile *tile)
     const float *bias = k->has_bias ? tile->bindings[2] : NULL;
     float *y = tile->bindings[k->has_bias ? 3 : 2];
     const int64_t first = tile->index[0] * k->tile_planes;
-    const int64_t last = sp_least(first + k->tile_planes, k->planes);
+    const int64_t last = sp_size_least(first + k->tile_planes, k->planes);
     plane_block block;
     block.k = k;
     block.of.window = (sp_plane_window)SP_PLANE_WINDOW(k);

@@ -5,6 +5,7 @@
 #ifndef SP_OPS_CPU_CONV_PLANE_BLOCK_H
 #define SP_OPS_CPU_CONV_PLANE_BLOCK_H
 
+#include "base/size.h"
 #include "ops/cpu/conv/conv_gather.h"
 
 /* Outputs that are computed together, and elements of the copied input. */
@@ -46,11 +47,6 @@ typedef struct sp_plane_block {
     float outputs[SP_PLANE_INPUT + SP_PLANE_STEP]; /* [rows][part_row] */
 } sp_plane_block;
 
-static inline int64_t sp_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Rows of a part beyond those of the outputs, and elements of a row beyond theirs. */
 static inline int64_t sp_plane_more_rows(const sp_plane_window *w)
 {
@@ -71,8 +67,9 @@ static inline void sp_plane_choose(const sp_plane_window *w, int64_t out_h, int6
     const int64_t more = sp_plane_more_columns(w);
     /* Elements of a part's row, at most. */
     const int64_t row = SP_PLANE_INPUT / parts / (1 + sp_plane_more_rows(w));
-    *columns = sp_least(w->out_w, row - more);
-    *rows = sp_least(out_h, SP_PLANE_INPUT / parts / (*columns + more) - sp_plane_more_rows(w));
+    *columns = sp_size_least(w->out_w, row - more);
+    *rows =
+        sp_size_least(out_h, SP_PLANE_INPUT / parts / (*columns + more) - sp_plane_more_rows(w));
 }
 
 /* Rows of one part, for strides of 1 and 2: `to` is filled in ascending order, so a vector may end
@@ -87,7 +84,7 @@ static SP_ALWAYS_INLINE void sp_plane_copy_vectors(const sp_plane_block *b, cons
     sp_row_part parts[PARTS];
     for (int64_t c = 0; c < b->part_row; c += SP_VECTOR) {
         parts[c / SP_VECTOR] = sp_row_part_of(column + c * stride, stride,
-                                              sp_least(b->part_row - c, SP_VECTOR), w->in_w);
+                                              sp_size_least(b->part_row - c, SP_VECTOR), w->in_w);
     }
     for (int64_t i = 0; i < b->part_rows; i++, row += w->stride_h, to += b->part_row) {
         const bool is_inside = row >= 0 && row < w->in_h;

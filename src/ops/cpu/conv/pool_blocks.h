@@ -217,9 +217,9 @@ static SP_ALWAYS_INLINE void run_plane_rows(pool_block *b, const float *x, float
     int64_t rows, columns;
     sp_plane_choose(&of->window, last - first, &rows, &columns);
     for (of->row = first; of->row < last; of->row += rows) {
-        of->rows = sp_least(rows, last - of->row);
+        of->rows = sp_size_least(rows, last - of->row);
         for (of->column = 0; of->column < of->window.out_w; of->column += columns) {
-            of->columns = sp_least(columns, of->window.out_w - of->column);
+            of->columns = sp_size_least(columns, of->window.out_w - of->column);
             sp_plane_copy(of, x, padding);
             find_taps(b);
             run(b, y + of->row * of->window.out_w + of->column);
@@ -240,7 +240,7 @@ static SP_ALWAYS_INLINE void run_blocks(const sp_window_constants *k, const floa
     block.counted = -1;
     while (first < last) {
         const int64_t plane = first / out_h, begin = plane * out_h;
-        const int64_t end = sp_least(last, begin + out_h);
+        const int64_t end = sp_size_least(last, begin + out_h);
         run_plane_rows(&block, x + plane * k->in[1] * k->in[2], y + plane * out_h * k->out[2],
                        first - begin, end - begin, padding, run);
         first = end;

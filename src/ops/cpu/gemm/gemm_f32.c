@@ -112,41 +112,29 @@ static int64_t next_rows(int64_t left)
     return left < (int64_t)2 * SP_BLOCK_ROWS ? (left + 1) / 2 : SP_BLOCK_ROWS;
 }
 
+/* The number of rows of a block is a constant in each case. */
+#define RUN_CASE(n)                                                                                \
+    case n:                                                                                        \
+        if ((n) <= SP_BLOCK_ROWS) {                                                                \
+            run_rows((n) <= SP_BLOCK_ROWS ? (n) : 1, g, row, panel, panel_end);                    \
+        }                                                                                          \
+        break
+
 static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_t panel,
                        int64_t panel_end)
 {
     for (int64_t rows; row < last; row += rows) {
         rows = next_rows(last - row);
         switch (rows) {
-#if SP_BLOCK_ROWS >= 8
-        case 8:
-            run_rows(8, g, row, panel, panel_end);
-            break;
-        case 7:
-            run_rows(7, g, row, panel, panel_end);
-            break;
-#endif
-#if SP_BLOCK_ROWS >= 6
-        case 6:
-            run_rows(6, g, row, panel, panel_end);
-            break;
-        case 5:
-            run_rows(5, g, row, panel, panel_end);
-            break;
-#endif
-#if SP_BLOCK_ROWS >= 4
-        case 4:
-            run_rows(4, g, row, panel, panel_end);
-            break;
-        case 3:
-            run_rows(3, g, row, panel, panel_end);
-            break;
-#endif
-        case 2:
-            run_rows(2, g, row, panel, panel_end);
-            break;
+            RUN_CASE(8);
+            RUN_CASE(7);
+            RUN_CASE(6);
+            RUN_CASE(5);
+            RUN_CASE(4);
+            RUN_CASE(3);
+            RUN_CASE(2);
+            RUN_CASE(1);
         default:
-            run_rows(1, g, row, panel, panel_end);
             break;
         }
     }
