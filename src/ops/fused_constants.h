@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels and constants, as in kernel_constants.h, of several steps in one
+ * (docs/decisions/0055-fused-steps.md). No lowering emits them: plans do. Each has the bits of the
+ * steps in whose place it is. */
+#ifndef SP_OPS_FUSED_CONSTANTS_H
+#define SP_OPS_FUSED_CONSTANTS_H
+
+#include "ops/kernel_constants.h"
+
+/* The comments list the bindings in order; the last one is written. */
+#define SP_FUSED_KERNEL_LIST(X)                                                                    \
+    X(row_norm_f32) /* x, epsilon, scale if has_scale, bias if has_bias, y */
+
+/* Of each row of x: d = x - mean(x), y = activation(d / sqrt(mean(d * d) + epsilon) * scale +
+ * bias), each operation rounded. Epsilon is one number, scale and bias have one for each element of
+ * a row. */
+typedef struct sp_row_norm_constants {
+    int64_t rows, extent, tile_rows;
+    bool has_scale, has_bias;
+    uint8_t activation; /* sp_activation */
+} sp_row_norm_constants;
+
+#define SP_FUSED_CONSTANTS_LIST(X) X(sp_row_norm_constants, 32)
+
+#endif
