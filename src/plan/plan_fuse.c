@@ -4,6 +4,7 @@
 #include "plan/plan_fuse.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/macros.h"
@@ -43,6 +44,23 @@ sp_plan_step *sp__fuse_writer(const sp_plan_builder *builder, const sp_plan_bind
     const sp_plan_binding *written = sp__fuse_output(writer);
     const bool is_whole = written->bytes == value->bytes && read->bytes == value->bytes;
     return written->index == read->index && is_whole ? writer : NULL;
+}
+
+bool sp__fuse_number(const sp_plan_builder *builder, const sp_plan_binding *read, float *out)
+{
+    if (read->bytes != sizeof *out || read->where != SP_PLACE_ARENA) return false;
+    const sp_plan_value *value = &builder->values[read->index];
+    if (value->data == NULL || value->is_computed || value->dtype != SP_F32) return false;
+    memcpy(out, value->data, sizeof *out);
+    return true;
+}
+
+void sp__fuse_reads(sp_plan_builder *builder, uint32_t x, const sp_plan_step *last)
+{
+    sp_plan_value *value = &builder->values[x];
+    const uint32_t reader = (uint32_t)(last - builder->steps);
+    value->use_count--;
+    if (value->reader < reader) value->reader = reader;
 }
 
 /* The activation field of a step that can apply one and does not yet; else NULL. */
@@ -119,6 +137,7 @@ sp_status sp__plan_fuse(sp_plan_builder *builder)
     sp_graph_plan *plan = builder->plan;
     count_uses(builder);
     SP_TRY(sp__plan_fuse_norms(builder));
+    SP_TRY(sp__plan_fuse_gates(builder));
     for (uint32_t s = 0; s < plan->step_count; s++) SP_TRY(fuse_step(builder, &builder->steps[s]));
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {

@@ -6,8 +6,6 @@
  *
  * over the last dimensions of x, where the last two steps may be absent. It is searched for from
  * its Div. No device but the CPU has kernels of the means and the root, so none loses steps. */
-#include <string.h>
-
 #include "base/macros.h"
 #include "ops/ops.h"
 #include "plan/plan_fuse.h"
@@ -66,17 +64,6 @@ static bool is_number(const sp_plan_binding *binding)
     return binding->bytes == sizeof(float);
 }
 
-/* Is the operand one number that is known, and 2? */
-static bool is_two(const sp_plan_builder *builder, const sp_plan_binding *binding)
-{
-    if (!is_number(binding)) return false;
-    const sp_plan_value *value = &builder->values[binding->index];
-    if (value->data == NULL || value->is_computed || value->dtype != SP_F32) return false;
-    float number;
-    memcpy(&number, value->data, sizeof number);
-    return number == 2;
-}
-
 /* ---- matching ---- */
 
 /* The squares, and so the uses of the distance: those of the square, its write and the quotient. */
@@ -88,9 +75,11 @@ static bool match_square(const sp_plan_builder *builder, norm_steps *n, uint32_t
         *uses = 4;
         return a->index == b->index && k->rank == 1 && k->a[0] == 1 && k->b[0] == 1;
     }
+    float power = 0;
     k = whole_binary(n, n->square, SP_KERNEL_ID_pow_f32);
     *uses = 3;
-    return k != NULL && k->rank == 1 && k->a[0] == 1 && is_two(builder, b);
+    if (k == NULL || k->rank != 1 || k->a[0] != 1) return false;
+    return sp__fuse_number(builder, b, &power) && power == 2;
 }
 
 /* The steps up to the root, from the divisor. */
@@ -222,11 +211,7 @@ static sp_status fuse_norm(sp_plan_builder *builder, const norm_steps *n)
     bindings[count++] = *sp__fuse_output(last);
     /* Rows are read before they are written. */
     builder->values[sp__fuse_output(last)->index].in_place = n->x->index;
-    sp_plan_value *x = &builder->values[n->x->index];
-    x->use_count--; /* two steps have read it */
-    if (x->reader < (uint32_t)(last - builder->steps)) {
-        x->reader = (uint32_t)(last - builder->steps);
-    }
+    sp__fuse_reads(builder, n->x->index, last);
     remove_steps(n, last);
     *last = (sp_plan_step){.kernel = SP_KERNEL_ID_row_norm_f32,
                            .grid = {norm_tiles(k), 1, 1},

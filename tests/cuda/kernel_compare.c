@@ -372,8 +372,8 @@ void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed,
     CHECK(valid * 2 >= count);
 }
 
-/* No op's lowering emits them: plans do (test_plan_blocks.c and test_plan_fuse_norm.c in
- * tests/unit/plan). */
+/* No op's lowering emits them: plans do (test_plan_blocks.c, test_plan_fuse_norm.c and
+ * test_plan_fuse_gate.c in tests/unit/plan). */
 static bool is_of_plans(int kernel)
 {
     static const sp_kernel_id ids[] = {
