@@ -32,6 +32,8 @@ uint8_t *sp__activation_field(sp_kernel_id kernel, void *constants)
         return &((sp_conv_transpose_constants *)constants)->activation;
     case SP_KERNEL_ID_batch_norm_f32:
         return &((sp_batch_norm_constants *)constants)->activation;
+    case SP_KERNEL_ID_row_norm_f32:
+        return &((sp_row_norm_constants *)constants)->activation;
     case SP_KERNEL_ID_add_f32:
     case SP_KERNEL_ID_sub_f32:
     case SP_KERNEL_ID_mul_f32:

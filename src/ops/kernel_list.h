@@ -7,6 +7,7 @@
 
 #include "ops/blocked_constants.h"
 #include "ops/elementwise_list.h"
+#include "ops/fused_constants.h"
 #include "ops/kernel_constants.h"
 #include "ops/copy_constants.h"
 #include "ops/reduce_constants.h"
@@ -16,13 +17,15 @@
     SP_ELEMENTWISE_LIST(X)                                                                         \
     SP_MOVE_KERNEL_LIST(X)                                                                         \
     SP_REDUCE_KERNEL_LIST(X)                                                                       \
-    SP_BLOCKED_KERNEL_LIST(X)
+    SP_BLOCKED_KERNEL_LIST(X)                                                                      \
+    SP_FUSED_KERNEL_LIST(X)
 
 #define SP_KERNEL_CONSTANTS_LIST(X)                                                                \
     SP_CONSTANTS_LIST(X)                                                                           \
     SP_ELEMENTWISE_CONSTANTS_LIST(X)                                                               \
     SP_MOVE_CONSTANTS_LIST(X)                                                                      \
     SP_REDUCE_CONSTANTS_LIST(X)                                                                    \
-    SP_BLOCKED_CONSTANTS_LIST(X)
+    SP_BLOCKED_CONSTANTS_LIST(X)                                                                   \
+    SP_FUSED_CONSTANTS_LIST(X)
 
 #endif

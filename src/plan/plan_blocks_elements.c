@@ -32,6 +32,8 @@ static bool is_flat(sp_kernel_id kernel)
     case SP_KERNEL_ID_divide_f32:
     case SP_KERNEL_ID_elu_f32:
     case SP_KERNEL_ID_selu_f32:
+    case SP_KERNEL_ID_erf_gate_f32:
+    case SP_KERNEL_ID_clip_gate_f32:
         return true;
     default:
         return false;
@@ -43,6 +45,7 @@ static sp_status block_flat(sp_block_pass *pass, const sp_plan_step *step, bool 
     union {
         sp_flat_constants flat;
         sp_function_constants function;
+        sp_gate_constants gate;
     } k;
     memcpy(&k, step->constants, step->constant_bytes);
     const sp_image_form *from = sp__block_form(pass, &step->bindings[0], k.flat.count);

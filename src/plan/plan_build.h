@@ -32,8 +32,8 @@ typedef struct sp_plan_value {
     uint32_t in_place;              /* the root whose memory it may reuse, or SP_NO_VALUE */
     uint64_t offset;
     /* Before steps are fused: the number of bindings and outputs that name it; the step that writes
-     * it. */
-    uint32_t use_count, writer;
+     * it; the last one that reads it. */
+    uint32_t use_count, writer, reader;
 } sp_plan_value;
 
 /* Nodes that a plan delays to later plans, and why. */

@@ -4,6 +4,7 @@
 #include "plan/plan_fuse.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/macros.h"
@@ -22,6 +23,7 @@ static void count_uses(sp_plan_builder *builder)
             sp_plan_value *root = &builder->values[binding->index];
             root->use_count++;
             if (binding->is_write) root->writer = s;
+            else root->reader = s;
         }
     }
     for (uint32_t i = 0; i < builder->output_count; i++) {
@@ -31,25 +33,34 @@ static void count_uses(sp_plan_builder *builder)
 
 /* ---- matching steps ---- */
 
-/* The last binding; the builder may still write recorded bindings. */
-static sp_plan_binding *step_output(const sp_plan_step *step)
-{
-    return (sp_plan_binding *)(uintptr_t)&step->bindings[step->binding_count - 1];
-}
-
-/* The step that writes exactly what `read` reads, if the value has `use_count` uses in all, its
- * write and `read` included; else NULL. */
-static sp_plan_step *value_writer(const sp_plan_builder *builder, const sp_plan_binding *read,
-                                  uint32_t use_count)
+sp_plan_step *sp__fuse_writer(const sp_plan_builder *builder, const sp_plan_binding *read,
+                              uint32_t use_count)
 {
     if (read->where != SP_PLACE_ARENA) return NULL;
     const sp_plan_value *value = &builder->values[read->index];
     const bool is_used_elsewhere = value->use_count != use_count && !SP_PLANTED(fuse_wanted_value);
     if (!value->is_computed || is_used_elsewhere) return NULL;
     sp_plan_step *writer = &builder->steps[value->writer];
-    const sp_plan_binding *written = step_output(writer);
+    const sp_plan_binding *written = sp__fuse_output(writer);
     const bool is_whole = written->bytes == value->bytes && read->bytes == value->bytes;
     return written->index == read->index && is_whole ? writer : NULL;
+}
+
+bool sp__fuse_number(const sp_plan_builder *builder, const sp_plan_binding *read, float *out)
+{
+    if (read->bytes != sizeof *out || read->where != SP_PLACE_ARENA) return false;
+    const sp_plan_value *value = &builder->values[read->index];
+    if (value->data == NULL || value->is_computed || value->dtype != SP_F32) return false;
+    memcpy(out, value->data, sizeof *out);
+    return true;
+}
+
+void sp__fuse_reads(sp_plan_builder *builder, uint32_t x, const sp_plan_step *last)
+{
+    sp_plan_value *value = &builder->values[x];
+    const uint32_t reader = (uint32_t)(last - builder->steps);
+    value->use_count--;
+    if (value->reader < reader) value->reader = reader;
 }
 
 /* The activation field of a step that can apply one and does not yet; else NULL. */
@@ -61,7 +72,7 @@ static uint8_t *step_free_field(const sp_plan_step *step)
 
 sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more)
 {
-    char both[96];
+    char both[320];
     const int len = snprintf(both, sizeof(both), "%s+%s", *name, more);
     SP_ASSERT(len > 0 && (size_t)len < sizeof(both)); /* names of ops of the registry */
     const sp_text text = {.ptr = both, .len = (size_t)len};
@@ -76,18 +87,18 @@ static sp_status step_absorb(sp_plan_builder *builder, sp_plan_step *first, sp_p
 {
     SP_TRY(sp__plan_append_name(builder, &first->op_name, last->op_name));
     *step_free_field(first) = (uint8_t)activation;
-    const sp_plan_value *between = &builder->values[step_output(first)->index];
-    sp_plan_value *output = &builder->values[step_output(last)->index];
+    const sp_plan_value *between = &builder->values[sp__fuse_output(first)->index];
+    sp_plan_value *output = &builder->values[sp__fuse_output(last)->index];
     output->writer = (uint32_t)(first - builder->steps);
     output->in_place = between->in_place;
-    *step_output(first) = *step_output(last);
+    *sp__fuse_output(first) = *sp__fuse_output(last);
     last->kernel = SP_NO_KERNEL;
     return SP_OK;
 }
 
 static sp_status fuse_unary(sp_plan_builder *builder, sp_plan_step *step, sp_activation activation)
 {
-    sp_plan_step *first = value_writer(builder, &step->bindings[0], 2);
+    sp_plan_step *first = sp__fuse_writer(builder, &step->bindings[0], 2);
     if (first == NULL || step_free_field(first) == NULL) return SP_OK;
     return step_absorb(builder, first, step, activation);
 }
@@ -96,13 +107,13 @@ static sp_status fuse_unary(sp_plan_builder *builder, sp_plan_step *step, sp_act
 static sp_status fuse_silu(sp_plan_builder *builder, sp_plan_step *mul, uint32_t gate)
 {
     const sp_plan_binding *x = &mul->bindings[1 - gate];
-    sp_plan_step *sigmoid = value_writer(builder, &mul->bindings[gate], 2);
-    sp_plan_step *first = value_writer(builder, x, 3);
+    sp_plan_step *sigmoid = sp__fuse_writer(builder, &mul->bindings[gate], 2);
+    sp_plan_step *first = sp__fuse_writer(builder, x, 3);
     if (sigmoid == NULL || first == NULL || step_free_field(first) == NULL) return SP_OK;
     if (sigmoid->kernel != SP_KERNEL_ID_sigmoid_f32) return SP_OK;
     const bool is_of_x = sigmoid->bindings[0].index == x->index;
     /* All three have the same number of elements, so nothing is broadcast. */
-    const bool is_whole = step_output(mul)->bytes == x->bytes;
+    const bool is_whole = sp__fuse_output(mul)->bytes == x->bytes;
     if (!is_of_x || !is_whole) return SP_OK;
     SP_TRY(sp__plan_append_name(builder, &first->op_name, sigmoid->op_name));
     sigmoid->kernel = SP_NO_KERNEL;
@@ -125,6 +136,8 @@ sp_status sp__plan_fuse(sp_plan_builder *builder)
 {
     sp_graph_plan *plan = builder->plan;
     count_uses(builder);
+    SP_TRY(sp__plan_fuse_norms(builder));
+    SP_TRY(sp__plan_fuse_gates(builder));
     for (uint32_t s = 0; s < plan->step_count; s++) SP_TRY(fuse_step(builder, &builder->steps[s]));
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {

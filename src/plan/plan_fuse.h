@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusion: the step that computes an activation's input applies the activation, too. Runs after
- * recording and before memory is assigned. */
+/* Fusion: the step that computes an activation's input applies the activation, too; a
+ * normalisation, GELU or HardSwish that is written in steps is one step. Runs after recording and
+ * before memory is assigned. */
 #ifndef SP_PLAN_PLAN_FUSE_H
 #define SP_PLAN_PLAN_FUSE_H
 
@@ -11,6 +12,32 @@
  * writes their output instead, if no other step reads the values between and no output is one of
  * them. Views in between are allowed. Changes no bit. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_fuse(sp_plan_builder *builder);
+
+/* ---- between the files of the pass ---- */
+
+/* The step that writes exactly what `read` reads, if the value has `use_count` uses in all, its
+ * write and `read` included; else NULL. */
+sp_plan_step *sp__fuse_writer(const sp_plan_builder *builder, const sp_plan_binding *read,
+                              uint32_t use_count);
+
+/* The last binding; the builder may still write recorded bindings. */
+static inline sp_plan_binding *sp__fuse_output(const sp_plan_step *step)
+{
+    return (sp_plan_binding *)(uintptr_t)&step->bindings[step->binding_count - 1];
+}
+
+/* Is the operand one number, of floats, that is known? */
+bool sp__fuse_number(const sp_plan_builder *builder, const sp_plan_binding *read, float *out);
+
+/* Counts the reads of x, which two steps before `last` have read and `last` reads instead. */
+void sp__fuse_reads(sp_plan_builder *builder, uint32_t x, const sp_plan_step *last);
+
+/* Replaces the steps of each normalisation of rows (ops/fused_constants.h) by one, in the place of
+ * the last. Removed steps have no kernel. Call with counted uses, before activations are fused. */
+sp_status sp__plan_fuse_norms(sp_plan_builder *builder);
+
+/* The same for GELU and HardSwish. */
+sp_status sp__plan_fuse_gates(sp_plan_builder *builder);
 
 /* "Gemm" and "Relu" to "Gemm+Relu", the name of a fused step. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more);

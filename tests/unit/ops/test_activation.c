@@ -29,6 +29,7 @@ TEST(kernels_that_compute_floats_can_apply_one)
                                        "conv_3d_f32",
                                        "conv_transpose_f32",
                                        "batch_norm_f32",
+                                       "row_norm_f32",
                                        "add_f32",
                                        "sub_f32",
                                        "mul_f32",

@@ -21,6 +21,13 @@ static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_hard_sigmoid)(SP_ELEMENT x, SP_ELEME
     return SP_OF(sp_canonical)(y > 1 ? 1 : y);
 }
 
+/* As Max with alpha, then Min with beta; a NaN stays any NaN. */
+static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_clip)(SP_ELEMENT x, SP_ELEMENT alpha, SP_ELEMENT beta)
+{
+    const SP_ELEMENT above = ((alpha > x) | (alpha != alpha)) ? alpha : x;
+    return ((beta < above) | (beta != beta)) ? beta : above;
+}
+
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_thresholded_relu)(SP_ELEMENT x, SP_ELEMENT alpha,
                                                               SP_ELEMENT beta)
 {

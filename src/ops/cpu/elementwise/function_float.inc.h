@@ -19,11 +19,9 @@ static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(thresholded_relu)(SP_ELEMENT x, SP_ELEM
     return SP_OF(sp_thresholded_relu)(x, alpha, beta);
 }
 
-/* As Max with alpha, then Min with beta. */
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(clip)(SP_ELEMENT x, SP_ELEMENT alpha, SP_ELEMENT beta)
 {
-    const SP_ELEMENT above = ((alpha > x) | (alpha != alpha)) ? alpha : x;
-    return SP_OF(sp_canonical)(((beta < above) | (beta != beta)) ? beta : above);
+    return SP_OF(sp_canonical)(SP_OF(sp_clip)(x, alpha, beta));
 }
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(divide)(SP_ELEMENT x, SP_ELEMENT alpha, SP_ELEMENT beta)

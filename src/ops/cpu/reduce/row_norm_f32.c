@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Normalisation of rows with each rounding of the steps that exporters write for it: mean,
+ * difference, square, mean, sum, square root, quotient, product, sum. A NaN stays a NaN in all of
+ * them, so it is made canonical once, at the end.
+ *
+ * The sums are those of lanes.h. Each is a chain of dependent additions, so some rows are summed
+ * side by side. */
+#include "base/macros.h"
+#include "ops/cpu/arch/vector_parts.h"
+#include "ops/cpu/gemm/activate.h"
+#include "ops/cpu/reduce/reduction.h"
+
+#define SP_TYPE f32
+#define SP_REDUCTION sum
+#define SP_COMBINE sp_add
+#include "ops/cpu/reduce/reduction.inc.h"
+#define SP_REDUCTION square
+#define SP_COMBINE sp_add
+#include "ops/cpu/reduce/reduction.inc.h"
+#include "ops/cpu/reduce/sums.inc.h"
+#undef SP_TYPE
+
+enum {
+    ROWS = 4,                     /* which are computed together */
+    PARTS = SP_LANES / SP_VECTOR, /* vectors of the lanes of a row */
+    QUAD = 4
+};
+
+typedef float quad __attribute__((vector_size(QUAD * 4)));
+
+static SP_ALWAYS_INLINE quad load_quad(const float *from)
+{
+    quad q;
+    memcpy(&q, from, sizeof(q));
+    return q;
+}
+
+/* The tree of lanes.h over all lanes: those without elements are +0, and change nothing. */
+static SP_ALWAYS_INLINE float tree_sum(const sp_vector *sum)
+{
+    float lanes[SP_LANES];
+    for (int64_t p = 0; p < PARTS; p++) sp_vector_store(lanes + p * SP_VECTOR, sum[p]);
+    const quad low = load_quad(lanes) + load_quad(lanes + SP_LANES / 2);
+    const quad high = load_quad(lanes + QUAD) + load_quad(lanes + SP_LANES / 2 + QUAD);
+    const quad four = low + high;
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+/* The squared distances from `shift`, or the elements themselves. */
+static SP_ALWAYS_INLINE sp_vector element_of(sp_vector x, const bool is_square, float shift)
+{
+    if (!is_square) return x;
+    const sp_vector distance = x - sp_vector_splat(shift);
+    return distance * distance;
+}
+
+/* The sums of `rows` rows of at most one block. */
+static SP_ALWAYS_INLINE void sum_rows(const float *x, int64_t n, const int rows,
+                                      const bool is_square, const float *shift, float *sums)
+{
+    sp_vector sum[ROWS][PARTS] = {0};
+    int64_t i = 0;
+    for (; i + SP_LANES <= n; i += SP_LANES) {
+        for (int r = 0; r < rows; r++) {
+            for (int64_t p = 0; p < PARTS; p++) {
+                const sp_vector v = sp_vector_load(x + r * n + i + p * SP_VECTOR);
+                sum[r][p] += element_of(v, is_square, shift[r]);
+            }
+        }
+    }
+    for (int64_t p = 0; p < PARTS && i + p * SP_VECTOR < n; p++) {
+        const int64_t at = i + p * SP_VECTOR;
+        const sp_vector_part part = sp_vector_range(0, n - at);
+        const sp_vector zero = sp_vector_splat(0);
+        for (int r = 0; r < rows; r++) {
+            const sp_vector v = sp_vector_load_part(x + r * n + at, part, zero);
+            const sp_vector element = element_of(v, is_square, shift[r]);
+            sum[r][p] += sp_vector_select(sp_vector_mask_of(part), element, zero);
+        }
+    }
+    for (int r = 0; r < rows; r++) sums[r] = tree_sum(sum[r]);
+}
+
+/* The means of the rows, or of the squared distances from `shift`. */
+static SP_ALWAYS_INLINE void mean_rows(const float *x, int64_t n, const int rows,
+                                       const bool is_square, const float *shift, float *means)
+{
+    if (n <= SP_REDUCTION_BLOCK) {
+        sum_rows(x, n, rows, is_square, shift, means);
+    } else {
+        for (int r = 0; r < rows; r++) {
+            means[r] = is_square ? sum_long_row_f32(row_square_f32, x + r * n, n, shift[r])
+                                 : sum_long_row_f32(row_sum_f32, x + r * n, n, 0);
+        }
+    }
+    for (int r = 0; r < rows; r++) means[r] /= (float)n;
+}
+
+/* Scale and bias may be NULL. */
+static SP_ALWAYS_INLINE void normalize_row(const float *x, int64_t n, float mean, float deviation,
+                                           const float *scale, const float *bias, float *y)
+{
+    const sp_vector middle = sp_vector_splat(mean), unit = sp_vector_splat(deviation);
+    for (int64_t i = 0; i < n; i += SP_VECTOR) {
+        const sp_vector_part part = sp_vector_range(0, n - i);
+        const sp_vector distance = sp_vector_load_part(x + i, part, middle) - middle;
+        sp_vector v = SP_PLANTED(norm_by_reciprocal) ? distance * (1 / unit) : distance / unit;
+        if (scale) v *= sp_vector_load_part(scale + i, part, unit);
+        if (bias) v += sp_vector_load_part(bias + i, part, unit);
+        sp_vector_store_first(y + i, n - i, sp_vector_canonical(v));
+    }
+}
+
+typedef struct norm_call {
+    const sp_row_norm_constants *constants;
+    const float *scale, *bias; /* or NULL */
+    float epsilon;
+} norm_call;
+
+static SP_ALWAYS_INLINE void norm_rows(const norm_call *call, const float *x, const int rows,
+                                       float *y)
+{
+    const int64_t n = call->constants->extent;
+    float mean[ROWS] = {0}, variance[ROWS];
+    mean_rows(x, n, rows, false, mean, mean);
+    mean_rows(x, n, rows, true, mean, variance);
+    for (int r = 0; r < rows; r++) {
+        const float deviation = __builtin_sqrtf(variance[r] + call->epsilon);
+        const float *from = x + r * n;
+        float *to = y + r * n;
+        if (call->scale != NULL && call->bias != NULL) {
+            normalize_row(from, n, mean[r], deviation, call->scale, call->bias, to);
+        } else if (call->scale != NULL) {
+            normalize_row(from, n, mean[r], deviation, call->scale, NULL, to);
+        } else {
+            normalize_row(from, n, mean[r], deviation, NULL, call->bias, to);
+        }
+    }
+    sp_activate(call->constants->activation, y, 1, 0, rows * n);
+}
+
+sp_status SP_KERNEL(row_norm_f32)(const sp_tile *tile)
+{
+    const sp_row_norm_constants *k = tile->constants;
+    const float *x = tile->bindings[0];
+    uint32_t next = 2;
+    norm_call call = {.constants = k, .epsilon = *(const float *)tile->bindings[1]};
+    if (k->has_scale) call.scale = tile->bindings[next++];
+    if (k->has_bias) call.bias = tile->bindings[next++];
+    float *y = tile->bindings[next];
+    const int64_t first = tile->index[0] * k->tile_rows;
+    const int64_t last = k->rows - first < k->tile_rows ? k->rows : first + k->tile_rows;
+    int64_t row = first;
+    for (; row + ROWS <= last; row += ROWS) {
+        norm_rows(&call, x + row * k->extent, ROWS, y + row * k->extent);
+    }
+    for (; row < last; row++) norm_rows(&call, x + row * k->extent, 1, y + row * k->extent);
+    return SP_OK;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels and constants, as in kernel_constants.h, of several steps in one
+ * (docs/decisions/0055-fused-steps.md). No lowering emits them: plans do. Each has the bits of the
+ * steps in whose place it is. */
+#ifndef SP_OPS_FUSED_CONSTANTS_H
+#define SP_OPS_FUSED_CONSTANTS_H
+
+#include "ops/kernel_constants.h"
+
+/* The comments list the bindings in order; the last one is written. */
+#define SP_FUSED_KERNEL_LIST(X)                                                                    \
+    X(row_norm_f32)  /* x, epsilon, scale if has_scale, bias if has_bias, y */                     \
+    X(erf_gate_f32)  /* x, y: y = x * (erf(x / divisor) + addend) * factor */                      \
+    X(clip_gate_f32) /* x, y: y = x * clip(x + addend, low, high) / divisor */
+
+/* Of each row of x: d = x - mean(x), y = activation(d / sqrt(mean(d * d) + epsilon) * scale +
+ * bias), each operation rounded. Epsilon is one number, scale and bias have one for each element of
+ * a row. */
+typedef struct sp_row_norm_constants {
+    int64_t rows, extent, tile_rows;
+    bool has_scale, has_bias;
+    uint8_t activation; /* sp_activation */
+} sp_row_norm_constants;
+
+/* Of GELU and HardSwish as they are written in steps; each operation is rounded. */
+typedef struct sp_gate_constants {
+    int64_t count, tile_count; /* as sp_flat_constants */
+    float divisor, addend;
+    float factor;    /* erf_gate_f32 */
+    float low, high; /* clip_gate_f32 */
+} sp_gate_constants;
+
+#define SP_FUSED_CONSTANTS_LIST(X)                                                                 \
+    X(sp_row_norm_constants, 32)                                                                   \
+    X(sp_gate_constants, 40)
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fusion of functions x * gate(x) that are written in steps:
+ *
+ *     GELU:      Mul(Mul(x, Add(Erf(Div(x, number)), number)), number)
+ *     HardSwish: Div(Mul(x, Clip(Add(x, number))), number)
+ *
+ * Each is searched for from its Erf or Clip, which no device but the CPU has kernels for. */
+#include "base/macros.h"
+#include "plan/plan_fuse.h"
+
+/* The steps in order; `gate` is the Erf or Clip, the sum of HardSwish is before it. */
+typedef struct gate_steps {
+    sp_plan_step *steps[5];
+    uint32_t count;
+    const sp_plan_binding *x;
+    sp_kernel_id kernel;
+    sp_gate_constants constants;
+} gate_steps;
+
+/* Elements of a step of two operands that are lists of them, or of one and a number. */
+static bool is_list(const sp_plan_step *step, sp_kernel_id kernel, int64_t count)
+{
+    if (step->kernel != kernel) return false;
+    const sp_binary_constants *k = step->constants;
+    return k->count == count && k->rank == 1 && count > 1;
+}
+
+static bool is_whole(const sp_plan_step *step, uint32_t operand)
+{
+    const sp_binary_constants *k = step->constants;
+    return (operand == 0 ? k->a : k->b)[0] == 1;
+}
+
+/* The step before `gate`, of x and a number; `operands` of it may be x. */
+static bool match_first(const sp_plan_builder *builder, gate_steps *g, const sp_plan_step *gate,
+                        sp_kernel_id kernel, uint32_t operands, float *number)
+{
+    sp_plan_step *first = sp__fuse_writer(builder, &gate->bindings[0], 2);
+    if (first == NULL || !is_list(first, kernel, g->constants.count)) return false;
+    for (uint32_t i = 0; i < operands; i++) {
+        g->x = &first->bindings[i];
+        if (!is_whole(first, i)) continue;
+        if (!sp__fuse_number(builder, &first->bindings[1 - i], number)) continue;
+        g->steps[g->count++] = first;
+        return true;
+    }
+    return false;
+}
+
+/* The only step that reads the output of the last one so far, as one of its first `operands`. The
+ * operand is the other one. */
+static bool match_next(const sp_plan_builder *builder, gate_steps *g, sp_kernel_id kernel,
+                       uint32_t operands, const sp_plan_binding **other)
+{
+    const sp_plan_step *before = g->steps[g->count - 1];
+    const sp_plan_value *value = &builder->values[sp__fuse_output(before)->index];
+    sp_plan_step *next = &builder->steps[value->reader];
+    if (!is_list(next, kernel, g->constants.count)) return false;
+    for (uint32_t i = 0; i < operands; i++) {
+        *other = &next->bindings[1 - i];
+        if (sp__fuse_writer(builder, &next->bindings[i], 2) != before || !is_whole(next, i)) {
+            continue;
+        }
+        g->steps[g->count++] = next;
+        return true;
+    }
+    return false;
+}
+
+static bool match_number(const sp_plan_builder *builder, gate_steps *g, sp_kernel_id kernel,
+                         uint32_t operands, float *number)
+{
+    const sp_plan_binding *other;
+    if (!match_next(builder, g, kernel, operands, &other)) return false;
+    return sp__fuse_number(builder, other, number);
+}
+
+/* The product with x. */
+static bool match_product(const sp_plan_builder *builder, gate_steps *g)
+{
+    const sp_plan_binding *other;
+    if (!match_next(builder, g, SP_KERNEL_ID_mul_f32, 2, &other)) return false;
+    const sp_plan_step *product = g->steps[g->count - 1];
+    const bool is_same = other->index == g->x->index && other->bytes == g->x->bytes;
+    return is_same && is_whole(product, 0) && is_whole(product, 1);
+}
+
+static bool match_gelu(const sp_plan_builder *builder, sp_plan_step *erf, gate_steps *g)
+{
+    const sp_flat_constants *k = erf->constants;
+    sp_gate_constants *of = &g->constants;
+    *of = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
+    g->kernel = SP_KERNEL_ID_erf_gate_f32;
+    if (!match_first(builder, g, erf, SP_KERNEL_ID_div_f32, 1, &of->divisor)) return false;
+    g->steps[g->count++] = erf;
+    return match_number(builder, g, SP_KERNEL_ID_add_f32, 2, &of->addend) &&
+           match_product(builder, g) &&
+           match_number(builder, g, SP_KERNEL_ID_mul_f32, 2, &of->factor);
+}
+
+static bool match_hard_swish(const sp_plan_builder *builder, sp_plan_step *clip, gate_steps *g)
+{
+    const sp_function_constants *k = clip->constants;
+    sp_gate_constants *of = &g->constants;
+    *of = (sp_gate_constants){.count = k->count,
+                              .tile_count = k->tile_count,
+                              .low = (float)k->alpha,
+                              .high = (float)k->beta};
+    g->kernel = SP_KERNEL_ID_clip_gate_f32;
+    if (!match_first(builder, g, clip, SP_KERNEL_ID_add_f32, 2, &of->addend)) return false;
+    g->steps[g->count++] = clip;
+    return match_product(builder, g) &&
+           match_number(builder, g, SP_KERNEL_ID_div_f32, 1, &of->divisor);
+}
+
+/* The last step becomes the fused one. */
+static sp_status fuse_gate(sp_plan_builder *builder, const gate_steps *g)
+{
+    sp_plan_step *last = g->steps[g->count - 1];
+    sp_gate_constants *k;
+    sp_plan_binding *bindings;
+    const char *name = g->steps[0]->op_name;
+    for (uint32_t i = 1; i < g->count; i++) {
+        SP_TRY(sp__plan_append_name(builder, &name, g->steps[i]->op_name));
+    }
+    SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
+    SP_TRY(sp__bump_array(&builder->plan->bump, 2, sizeof *bindings, &bindings));
+    *k = g->constants;
+    bindings[0] = *g->x;
+    bindings[1] = *sp__fuse_output(last);
+    builder->values[bindings[1].index].in_place = bindings[0].index;
+    sp__fuse_reads(builder, bindings[0].index, last);
+    *last = (sp_plan_step){
+        .kernel = g->kernel,
+        .grid = {(uint32_t)sp__lower_tiles((uint64_t)k->count, (uint64_t)k->tile_count), 1, 1},
+        .binding_count = 2,
+        .bindings = bindings,
+        .constants = k,
+        .constant_bytes = sizeof *k,
+        .node_name = g->steps[0]->node_name,
+        .op_name = name};
+    for (uint32_t i = 0; i + 1 < g->count; i++) g->steps[i]->kernel = SP_NO_KERNEL;
+    return SP_OK;
+}
+
+sp_status sp__plan_fuse_gates(sp_plan_builder *builder)
+{
+    for (uint32_t s = 0; s < builder->plan->step_count; s++) {
+        sp_plan_step *step = &builder->steps[s];
+        gate_steps g = {0};
+        const bool is_gate =
+            (step->kernel == SP_KERNEL_ID_erf_f32 && match_gelu(builder, step, &g)) ||
+            (step->kernel == SP_KERNEL_ID_clip_f32 && match_hard_swish(builder, step, &g));
+        if (is_gate) SP_TRY(fuse_gate(builder, &g));
+    }
+    return SP_OK;
+}

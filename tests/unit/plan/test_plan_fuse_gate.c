@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GELU and HardSwish that a model writes in steps: when they become one step, and that the bits are
+ * those of the steps, on every instruction set, in blocks of channels too. */
+#include "plan/plan_fuse.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/model_data.h"
+#include "support/onnx_writer.h"
+#include "support/test.h"
+
+/* ---- graphs ---- */
+
+/* Numbers of the nodes below. */
+typedef struct numbers {
+    float a, b, c, low, high;
+} numbers;
+
+static const numbers gelu_numbers = {.a = 1.41421354f, .b = 1, .c = 0.5f},
+                     swish_numbers = {.a = 3, .c = 6, .low = 0, .high = 6};
+
+static const char *const gelu[] = {"Div x a > q", "Erf q > e",   "Add e b > s",
+                                   "Mul x s > p", "Mul p c > y", NULL},
+                         *const swish[] = {"Add x a > s", "Clip s low high > g", "Mul x g > p",
+                                           "Div p c > y", NULL};
+
+static void add_text_node(writer *graph, const char *text)
+{
+    char op[32], inputs[64], outputs[32];
+    REQUIRE(sscanf(text, "%31s %63[^>]> %31s", op, inputs, outputs) == 3);
+    inputs[strlen(inputs) - 1] = '\0'; /* the space */
+    writer node = make_node(op, inputs, outputs);
+    write_message(graph, GRAPH_NODE_FIELD, &node);
+}
+
+static void add_floats(writer *graph, const char *name, const sp_shape *shape, const float *values)
+{
+    writer tensor = make_tensor(name, 1, shape->dims, shape->rank, values,
+                                (size_t)sp__shape_count(shape) * sizeof(float));
+    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+static void add_random(writer *graph, const char *name, const sp_shape *shape)
+{
+    data_random random = {91};
+    sp_array values = data_floats(&random, shape);
+    add_floats(graph, name, shape, values.data);
+    sp__array_deinit(&values);
+}
+
+/* The nodes, of which number `node` is `other`, then `more`; each of the latter may be NULL. The
+ * input "given" is one number. */
+typedef struct gate_case {
+    const char *const *nodes;
+    numbers numbers;
+    sp_shape x;
+    size_t node;
+    const char *other, *more, *output;
+    bool has_specials;
+} gate_case;
+
+static const sp_graph *load(const gate_case *c)
+{
+    const sp_shape one = {.rank = 0}, list = SHAPE(c->x.dims[c->x.rank - 1]);
+    writer graph = {0};
+    add_input(&graph, "x", 1, c->x.dims, (int)c->x.rank);
+    add_input(&graph, "given", 1, NULL, 0);
+    add_floats(&graph, "a", &one, &c->numbers.a);
+    add_floats(&graph, "b", &one, &c->numbers.b);
+    add_floats(&graph, "c", &one, &c->numbers.c);
+    add_floats(&graph, "low", &one, &c->numbers.low);
+    add_floats(&graph, "high", &one, &c->numbers.high);
+    add_random(&graph, "list", &list);
+    add_random(&graph, "image", &c->x);
+    for (size_t i = 0; c->nodes[i] != NULL; i++) {
+        add_text_node(&graph, i == c->node && c->other != NULL ? c->other : c->nodes[i]);
+    }
+    if (c->more != NULL) add_text_node(&graph, c->more);
+    add_output(&graph, "y");
+    if (c->output != NULL) add_output(&graph, c->output);
+    writer model = make_model(&graph, 14);
+    const sp_graph *loaded = NULL;
+    CHECK_OK(sp__graph_load(model.bytes, model.len, &loaded));
+    writer_free(&model);
+    return loaded;
+}
+
+/* ---- the same run, fused and not ---- */
+
+static const sp_graph_plan *compile(const sp_graph *graph, const sp_shape *x, sp_cpu_isa isa,
+                                    bool is_unfused)
+{
+    const sp_plan_input inputs[2] = {{.dtype = SP_F32, .shape = *x}, {.dtype = SP_F32}};
+    const sp_plan_request request = {.kernels = sp__cpu_kernels(isa),
+                                     .inputs = inputs,
+                                     .input_count = 2,
+                                     .is_unfused = is_unfused,
+                                     .is_blocked = !is_unfused};
+    const sp_graph_plan *plan = NULL;
+    CHECK_OK(sp__plan_compile(graph, &request, &plan));
+    if (plan != NULL) CHECK_OK(sp__plan_check(plan));
+    return plan;
+}
+
+/* Elements of the last gate that was seen, unused lanes of blocks included. */
+static int64_t gate_count;
+
+static uint32_t count_gates(const sp_graph_plan *plan)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &plan->steps[s];
+        if (step->kernel != SP_KERNEL_ID_erf_gate_f32 &&
+            step->kernel != SP_KERNEL_ID_clip_gate_f32) {
+            continue;
+        }
+        gate_count = ((const sp_gate_constants *)step->constants)->count;
+        count++;
+    }
+    return count;
+}
+
+static void check_same(const sp_graph_plan *fused, const sp_array *inputs, const sp_array *want,
+                       const char *what)
+{
+    sp_array got[2] = {0};
+    REQUIRE_OK(data_run_plan(fused, inputs, got));
+    for (uint32_t i = 0; i < fused->output_count; i++) {
+        CHECK_EQ_U64(got[i].bytes, want[i].bytes);
+        const bool is_same = memcmp(got[i].data, want[i].data, (size_t)want[i].bytes) == 0;
+        CHECK(is_same);
+        if (!is_same) test_note("%s: output %u", what, i);
+        sp__array_deinit(&got[i]);
+    }
+}
+
+static sp_array make_x(const gate_case *c, data_random *random)
+{
+    static const float specials[] = {INFINITY, -INFINITY, -0.0f, 1e-42f, 3e38f, NAN, -3, 3};
+    sp_array x = data_floats(random, &c->x);
+    float *values = x.data;
+    const uint64_t count = x.bytes / sizeof(float);
+    for (uint64_t i = 0; i < count; i++) values[i] *= 8;
+    for (uint64_t i = 0; c->has_specials && i < count; i += 1 + data_next(random) % 50) {
+        values[i] = specials[data_next(random) % SP_COUNT_OF(specials)];
+    }
+    return x;
+}
+
+static void check_gate(const gate_case *c, uint64_t seed, uint32_t gates, const char *what)
+{
+    const sp_shape one = {.rank = 0};
+    data_random random = {seed};
+    const sp_graph *graph = load(c);
+    REQUIRE(graph != NULL);
+    sp_array inputs[2] = {make_x(c, &random), data_floats(&random, &one)}, want[2] = {0};
+    const sp_graph_plan *apart = compile(graph, &c->x, SP_CPU_PORTABLE, true);
+    REQUIRE(apart != NULL);
+    CHECK_EQ_INT(count_gates(apart), 0);
+    REQUIRE_OK(data_run_plan(apart, inputs, want));
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
+        const sp_graph_plan *fused = compile(graph, &c->x, (sp_cpu_isa)isa, false);
+        REQUIRE(fused != NULL);
+        CHECK_EQ_INT(count_gates(fused), gates);
+        if (count_gates(fused) != gates) test_note("%s", what);
+        check_same(fused, inputs, want, what);
+        sp__plan_destroy(fused);
+    }
+    for (uint32_t i = 0; i < apart->output_count; i++) sp__array_deinit(&want[i]);
+    sp__plan_destroy(apart);
+    sp__graph_destroy(graph);
+    for (int i = 0; i < 2; i++) sp__array_deinit(&inputs[i]);
+}
+
+static gate_case usual_case(const char *const *nodes, const sp_shape *x)
+{
+    return (gate_case){
+        .nodes = nodes, .numbers = nodes == gelu ? gelu_numbers : swish_numbers, .x = *x};
+}
+
+/* ---- tests ---- */
+
+static float any_number(data_random *random)
+{
+    static const float specials[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1e-42f, 3e38f, -1};
+    const uint64_t which = data_next(random) % 16;
+    if (which < SP_COUNT_OF(specials)) return specials[which];
+    return (float)((int64_t)(data_next(random) % 2001) - 1000) / 128;
+}
+
+TEST(both_functions_in_steps_are_one_step_of_the_same_bits)
+{
+    const uint64_t count = test_count(20000, 600);
+    data_random random = {92};
+    for (uint64_t i = 0; i < count; i++) {
+        const sp_shape shapes[] = {SHAPE(2 + (int64_t)(data_next(&random) % 300)),
+                                   SHAPE(3, 1 + (int64_t)(data_next(&random) % 50)),
+                                   SHAPE(2, 3, 5, 7)};
+        gate_case c = usual_case(i % 2 == 0 ? gelu : swish,
+                                 &shapes[data_next(&random) % SP_COUNT_OF(shapes)]);
+        c.has_specials = data_next(&random) % 2 == 0;
+        if (data_next(&random) % 2 == 0) {
+            c.numbers = (numbers){any_number(&random), any_number(&random), any_number(&random),
+                                  any_number(&random), any_number(&random)};
+        }
+        check_gate(&c, i + 1, 1, "one step");
+    }
+}
+
+TEST(more_than_a_tile_has_the_same_bits)
+{
+    const sp_shape x = SHAPE(3, 50001);
+    gate_case c = usual_case(gelu, &x);
+    check_gate(&c, 93, 1, "gelu");
+    c = usual_case(swish, &x);
+    check_gate(&c, 94, 1, "swish");
+}
+
+typedef struct other_node {
+    size_t node;
+    const char *text;
+    uint32_t gates;
+} other_node;
+
+static void check_others(const char *const *nodes, const other_node *others, size_t count)
+{
+    const sp_shape x = SHAPE(7, 40);
+    for (size_t i = 0; i < count; i++) {
+        gate_case c = usual_case(nodes, &x);
+        c.node = others[i].node;
+        c.other = others[i].text;
+        check_gate(&c, 95 + i, others[i].gates, others[i].text);
+    }
+}
+
+TEST(other_nodes_in_gelu_keep_it_in_steps)
+{
+    static const other_node others[] = {
+        {0, "Div a x > q", 0},     {0, "Mul x a > q", 0},     {0, "Div x list > q", 0},
+        {0, "Div x image > q", 0}, {0, "Div image a > q", 0}, {0, "Div x given > q", 0},
+        {1, "Tanh q > e", 0},      {1, "Erf x > e", 0},       {2, "Sub e b > s", 0},
+        {2, "Mul e b > s", 0},     {2, "Add e list > s", 0},  {2, "Add e given > s", 0},
+        {2, "Add q b > s", 0},     {2, "Add e e > s", 0},     {3, "Add x s > p", 0},
+        {3, "Mul q s > p", 0},     {3, "Mul image s > p", 0}, {3, "Mul s s > p", 0},
+        {3, "Mul list s > p", 0},  {3, "Mul x e > p", 0},     {4, "Div p c > y", 0},
+        {4, "Mul p list > y", 0},  {4, "Mul p given > y", 0}, {4, "Mul p p > y", 0},
+        {4, "Mul s c > y", 0},     {2, "Add b e > s", 1},     {3, "Mul s x > p", 1},
+        {4, "Mul c p > y", 1}};
+    check_others(gelu, others, SP_COUNT_OF(others));
+}
+
+TEST(other_nodes_in_hard_swish_keep_it_in_steps)
+{
+    static const other_node others[] = {
+        {0, "Sub x a > s", 0},     {0, "Mul x a > s", 0},         {0, "Add x list > s", 0},
+        {0, "Add x image > s", 0}, {0, "Add x given > s", 0},     {0, "Add image a > s", 0},
+        {1, "Relu s > g", 0},      {1, "Clip x low high > g", 0}, {1, "Clip s low given > g", 0},
+        {2, "Add x g > p", 0},     {2, "Mul image g > p", 0},     {2, "Mul s g > p", 0},
+        {2, "Mul list g > p", 0},  {2, "Mul g g > p", 0},         {3, "Div c p > y", 0},
+        {3, "Mul p c > y", 0},     {3, "Div p list > y", 0},      {3, "Div p given > y", 0},
+        {3, "Div g c > y", 0},     {0, "Add a x > s", 1},         {2, "Mul g x > p", 1},
+        {1, "Clip s low > g", 1}};
+    check_others(swish, others, SP_COUNT_OF(others));
+}
+
+static void check_readers(const char *const *nodes, const char *values)
+{
+    const sp_shape x = SHAPE(7, 40);
+    for (; *values != '\0'; values++) {
+        const char name[2] = {*values, '\0'};
+        char more[32];
+        gate_case c = usual_case(nodes, &x);
+        c.output = name;
+        check_gate(&c, 96, 0, "an output");
+        (void)snprintf(more, sizeof more, "Exp %s > more", name);
+        c.more = more;
+        c.output = "more";
+        check_gate(&c, 97, 0, more);
+    }
+    gate_case c = usual_case(nodes, &x);
+    c.more = "Exp x > more"; /* others may read x */
+    c.output = "more";
+    check_gate(&c, 98, 1, "x");
+}
+
+TEST(values_that_others_read_keep_it_in_steps)
+{
+    check_readers(gelu, "qesp");
+    check_readers(swish, "sgp");
+}
+
+TEST(two_in_a_row_and_an_activation_behind_are_fused_apart)
+{
+    static const char *const nodes[] = {
+        "Add x a > s", "Clip s low high > g", "Mul x g > p", "Div p c > t",
+        "Div t a > q", "Erf q > e",           "Add e b > v", "Mul t v > w",
+        "Mul w c > u", "Relu u > y",          NULL};
+    const sp_shape x = SHAPE(7, 40);
+    gate_case c = usual_case(nodes, &x);
+    check_gate(&c, 99, 2, "both");
+}
+
+/* Between convolutions: on images in blocks, whose last lanes have no defined value. */
+TEST(functions_of_images_in_blocks_have_the_same_bits)
+{
+    static const char *const nodes[][9] = {
+        {"Conv x image > t", "Add t a > s", "Clip s low high > g", "Mul t g > p", "Div p c > u",
+         "Conv u image > y", NULL},
+        {"Conv x image > t", "Div t a > q", "Erf q > e", "Add e b > s", "Mul t s > p",
+         "Mul p c > u", "Conv u image > y", NULL}};
+    for (size_t i = 0; i < SP_COUNT_OF(nodes); i++) {
+        const sp_shape x = SHAPE(30, 30, 1, 1);
+        gate_case c = usual_case(nodes[i], &x);
+        c.numbers = i == 0 ? swish_numbers : gelu_numbers;
+        check_gate(&c, 101 + i, 1, "in blocks");
+        CHECK_EQ_INT(gate_count, 30 * 32);
+    }
+}
+
+TEST(the_step_has_the_names_of_its_nodes)
+{
+    const sp_shape x = SHAPE(8, 32);
+    const gate_case c = usual_case(swish, &x);
+    const sp_graph *graph = load(&c);
+    const sp_graph_plan *plan = compile(graph, &x, SP_CPU_PORTABLE, false);
+    REQUIRE(plan != NULL);
+    REQUIRE_EQ_INT(plan->step_count, 1);
+    CHECK_EQ_STR(plan->steps[0].node_name, "s");
+    CHECK_EQ_STR(plan->steps[0].op_name, "Add+Clip+Mul+Div");
+    CHECK_EQ_U64(plan->arena_bytes, 0);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(graph);
+}
+
+TEST_MAIN
