@@ -22,7 +22,7 @@ foreach(suite IN ITEMS
     ops/cuda:cuda_kernels
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm
     plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse
-    plan:plan_key plan:segments plan:plan_blocks
+    plan:plan_key plan:segments plan:plan_blocks plan:plan_view
     exec:port_overlap exec:run_slots exec:wait_queue
     batch:batch_ports)
     string(REPLACE ":" ";" suite ${suite})
