@@ -10,19 +10,22 @@
 #include "ops/kernel_constants.h"
 #include "ops/copy_constants.h"
 #include "ops/reduce_constants.h"
+#include "ops/strided_constants.h"
 
 #define SP_KERNEL_LIST(X)                                                                          \
     SP_CUDA_KERNEL_LIST(X)                                                                         \
     SP_ELEMENTWISE_LIST(X)                                                                         \
     SP_MOVE_KERNEL_LIST(X)                                                                         \
     SP_REDUCE_KERNEL_LIST(X)                                                                       \
-    SP_BLOCKED_KERNEL_LIST(X)
+    SP_BLOCKED_KERNEL_LIST(X)                                                                      \
+    SP_STRIDED_KERNEL_LIST(X)
 
 #define SP_KERNEL_CONSTANTS_LIST(X)                                                                \
     SP_CONSTANTS_LIST(X)                                                                           \
     SP_ELEMENTWISE_CONSTANTS_LIST(X)                                                               \
     SP_MOVE_CONSTANTS_LIST(X)                                                                      \
     SP_REDUCE_CONSTANTS_LIST(X)                                                                    \
-    SP_BLOCKED_CONSTANTS_LIST(X)
+    SP_BLOCKED_CONSTANTS_LIST(X)                                                                   \
+    SP_STRIDED_CONSTANTS_LIST(X)
 
 #endif
