@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "exec/plan_cache_build.h"
 
-bool sp__plan_cache_blocks(const sp_plan_cache *cache)
+bool sp__plan_cache_is_for_cpu(const sp_plan_cache *cache)
 {
     return cache->device->dev->vtable->kind->is_fallback;
 }
@@ -15,7 +15,7 @@ bool sp__plan_cache_blocks(const sp_plan_cache *cache)
 static sp_plan_request request_for(const sp_plan_cache *cache, const sp_plan_request *request)
 {
     sp_plan_request own = *request;
-    own.is_blocked = sp__plan_cache_blocks(cache);
+    own.is_blocked = own.is_strided = sp__plan_cache_is_for_cpu(cache);
     return own;
 }
 

@@ -86,8 +86,9 @@ sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt
 /* Precondition: no plan is in use. Valid on a cache whose init failed, and on a zeroed one. */
 void sp__plan_cache_deinit(sp_plan_cache *cache);
 
-/* Do plans of the cache have images in blocks of channels? (sp_plan_request.is_blocked) */
-bool sp__plan_cache_blocks(const sp_plan_cache *cache);
+/* Do plans of the cache use kernels that only the CPU has? (sp_plan_request.is_blocked, is_strided)
+ */
+bool sp__plan_cache_is_for_cpu(const sp_plan_cache *cache);
 
 /* The executable for the request, in use until sp__plan_cache_release. `may_wait` is false for
  * callers that must not wait for other runs. */

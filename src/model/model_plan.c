@@ -48,11 +48,13 @@ static sp_status plan_compile(const sp_rt_model *model, const sp_host_tensor *in
     SP_TRY(sp__run_ports_init(&ports, model->graph, input_count));
     sp_status status = sp__run_ports_take_inputs(model->graph, inputs, input_count, false, &ports);
     if (status == SP_OK) {
+        const bool is_for_cpu = sp__plan_cache_is_for_cpu(&model->plans);
         const sp_plan_request request = {.inputs = ports.inputs,
                                          .input_count = model->graph->input_count,
                                          .overrides = ports.overrides,
                                          .override_count = ports.override_count,
-                                         .is_blocked = sp__plan_cache_blocks(&model->plans)};
+                                         .is_blocked = is_for_cpu,
+                                         .is_strided = is_for_cpu};
         status = sp__plan_compile(model->graph, &request, out);
     }
     sp__run_ports_deinit(&ports);

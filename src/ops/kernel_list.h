@@ -11,6 +11,7 @@
 #include "ops/kernel_constants.h"
 #include "ops/copy_constants.h"
 #include "ops/reduce_constants.h"
+#include "ops/strided_constants.h"
 
 #define SP_KERNEL_LIST(X)                                                                          \
     SP_CUDA_KERNEL_LIST(X)                                                                         \
@@ -18,7 +19,8 @@
     SP_MOVE_KERNEL_LIST(X)                                                                         \
     SP_REDUCE_KERNEL_LIST(X)                                                                       \
     SP_BLOCKED_KERNEL_LIST(X)                                                                      \
-    SP_FUSED_KERNEL_LIST(X)
+    SP_FUSED_KERNEL_LIST(X)                                                                        \
+    SP_STRIDED_KERNEL_LIST(X)
 
 #define SP_KERNEL_CONSTANTS_LIST(X)                                                                \
     SP_CONSTANTS_LIST(X)                                                                           \
@@ -26,6 +28,7 @@
     SP_MOVE_CONSTANTS_LIST(X)                                                                      \
     SP_REDUCE_CONSTANTS_LIST(X)                                                                    \
     SP_BLOCKED_CONSTANTS_LIST(X)                                                                   \
-    SP_FUSED_CONSTANTS_LIST(X)
+    SP_FUSED_CONSTANTS_LIST(X)                                                                     \
+    SP_STRIDED_CONSTANTS_LIST(X)
 
 #endif

@@ -149,6 +149,8 @@ typedef struct sp_plan_request {
     bool is_unfused; /* no fused steps; the bits are the same. For comparisons */
     bool is_blocked; /* images between convolutions are in blocks of channels; the same bits. For
                         the CPU: no other device has the kernels */
+    bool is_strided; /* steps read and write by strides what would be copied; the same bits. For the
+                        CPU: no other device has the kernel */
 } sp_plan_request;
 
 /* Errors: SP_MISMATCH naming input or node, SP_UNSUPPORTED naming op, version and dtype,

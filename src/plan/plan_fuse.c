@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusion of activations with other steps. Bindings still name root values, so views in between
- * (Reshape, Flatten) do not matter: they are the same bytes. */
+/* Fusion of activations with other steps, and of sums with products. Bindings still name root
+ * values, so views in between (Reshape, Flatten) do not matter: they are the same bytes. */
 #include "plan/plan_fuse.h"
 
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/macros.h"
 #include "ops/activation.h"
+#include "plan/plan_view.h"
 
 /* ---- uses of values ---- */
 
@@ -120,6 +121,62 @@ static sp_status fuse_silu(sp_plan_builder *builder, sp_plan_step *mul, uint32_t
     return step_absorb(builder, first, mul, SP_ACTIVATION_SILU);
 }
 
+/* ---- sums ---- */
+
+/* Has the value its bytes before step `s`? */
+static bool is_there_before(const sp_plan_builder *builder, const sp_plan_binding *read,
+                            const sp_plan_step *step)
+{
+    if (read->where != SP_PLACE_ARENA) return true;
+    const sp_plan_value *value = &builder->values[read->index];
+    const bool is_before = value->writer < (uint32_t)(step - builder->steps);
+    return !value->is_computed || is_before || SP_PLANTED(fuse_later_addend);
+}
+
+/* The strides of an operand of a sum in the rows and columns of the product that is the other
+ * operand. False if its rows are not rows of neighbours: then a step of its own is faster. */
+static bool find_addend(const sp_plan_step *add, uint32_t operand, sp_gemm_constants *gemm)
+{
+    const sp_binary_constants *k = add->constants;
+    sp_view addend = {.rank = k->rank};
+    sp_view rows = {.rank = 2, .dims = {gemm->rows, gemm->columns}, .strides = {gemm->columns, 1}};
+    memcpy(addend.dims, k->dims, sizeof k->dims);
+    memcpy(addend.strides, operand == 0 ? k->a : k->b, sizeof k->a);
+    if (!sp__view_compose(&addend, &rows)) return false;
+    gemm->has_c = true;
+    gemm->beta = 1.0f;
+    gemm->c_row = rows.strides[0];
+    gemm->c_column = gemm->columns > 1 ? rows.strides[1] : 1;
+    return gemm->c_column == 1;
+}
+
+/* Operand `operand` of the addition is added to the outputs of the product, which is the other
+ * one: the same rounded sum. */
+static sp_status fuse_sum(sp_plan_builder *builder, sp_plan_step *add, uint32_t operand)
+{
+    sp_plan_step *product = sp__fuse_writer(builder, &add->bindings[1 - operand], 2);
+    if (product == NULL || product->kernel != SP_KERNEL_ID_gemm_f32) return SP_OK;
+    sp_gemm_constants *k = (sp_gemm_constants *)(uintptr_t)product->constants;
+    const bool is_open = !k->has_c && k->activation == SP_ACTIVATION_NONE && product->grid[2] == 1;
+    const bool is_whole = sp__fuse_output(add)->bytes == sp__fuse_output(product)->bytes;
+    if (!is_open || !is_whole) return SP_OK;
+    if (!is_there_before(builder, &add->bindings[operand], product)) return SP_OK;
+    sp_gemm_constants with_c = *k;
+    if (!find_addend(add, operand, &with_c)) return SP_OK;
+    sp_plan_binding *bindings;
+    SP_TRY(sp__bump_array(&builder->plan->bump, 4, sizeof *bindings, &bindings));
+    memcpy(bindings, product->bindings, 2 * sizeof *bindings);
+    bindings[2] = add->bindings[operand];
+    bindings[3] = *sp__fuse_output(product);
+    product->bindings = bindings;
+    product->binding_count = 4;
+    *k = with_c;
+    const sp_binary_constants *sum = add->constants;
+    return step_absorb(builder, product, add, (sp_activation)sum->activation);
+}
+
+/* ---- the pass ---- */
+
 static sp_status fuse_step(sp_plan_builder *builder, sp_plan_step *step)
 {
     const sp_kernel_id kernel = step->kernel;
@@ -128,6 +185,10 @@ static sp_status fuse_step(sp_plan_builder *builder, sp_plan_step *step)
     for (uint32_t i = 0; i < 2 && kernel == SP_KERNEL_ID_mul_f32 && step->kernel != SP_NO_KERNEL;
          i++) {
         SP_TRY(fuse_silu(builder, step, i));
+    }
+    for (uint32_t i = 2;
+         i-- > 0 && kernel == SP_KERNEL_ID_add_f32 && step->kernel != SP_NO_KERNEL;) {
+        SP_TRY(fuse_sum(builder, step, i));
     }
     return SP_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusion: the step that computes an activation's input applies the activation, too; a
- * normalisation, GELU or HardSwish that is written in steps is one step. Runs after recording and
- * before memory is assigned. */
+/* Fusion: the step that computes an activation's input applies the activation, too; a product adds
+ * what its result is added to; a normalisation, GELU or HardSwish that is written in steps is one
+ * step. Runs after recording and before memory is assigned. */
 #ifndef SP_PLAN_PLAN_FUSE_H
 #define SP_PLAN_PLAN_FUSE_H
 
@@ -10,7 +10,9 @@
 /* Removes the steps of a Relu, Sigmoid or Tanh, and of the pair of Sigmoid and Mul that is x *
  * sigmoid(x): the step that computes their input (Gemm, MatMul, Conv, Add, Sub, Mul, Div of floats)
  * writes their output instead, if no other step reads the values between and no output is one of
- * them. Views in between are allowed. Changes no bit. Errors: SP_OUT_OF_MEMORY. */
+ * them. In the same way removes the Add behind a product (Gemm without C, MatMul) of one matrix, if
+ * the other operand is there before the product and has a row, or the same row, for each of the
+ * product's. Views in between are allowed. Changes no bit. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_fuse(sp_plan_builder *builder);
 
 /* ---- between the files of the pass ---- */

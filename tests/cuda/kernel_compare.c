@@ -372,13 +372,14 @@ void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed,
     CHECK(valid * 2 >= count);
 }
 
-/* No op's lowering emits them: plans do (test_plan_blocks.c, test_plan_fuse_norm.c and
- * test_plan_fuse_gate.c in tests/unit/plan). */
+/* No op's lowering emits them: plans do (test_plan_blocks.c, test_plan_fuse_norm.c,
+ * test_plan_fuse_gate.c and test_plan_strides.c in tests/unit/plan). */
 static bool is_of_plans(int kernel)
 {
     static const sp_kernel_id ids[] = {
 #define KERNEL_ID(name) SP_KERNEL_ID_##name,
         SP_BLOCKED_KERNEL_LIST(KERNEL_ID) SP_FUSED_KERNEL_LIST(KERNEL_ID)
+            SP_STRIDED_KERNEL_LIST(KERNEL_ID)
 #undef KERNEL_ID
     };
     for (size_t i = 0; i < SP_COUNT_OF(ids); i++) {

@@ -180,7 +180,7 @@ TEST(a_device_step_that_fails_fails_its_run_only)
     CHECK_OK(run_model(model, y));
     sp__null_fail_command(rt_device(device)->dev, 0);
     CHECK_STATUS(run_model(model, y), SP_FAILED);
-    CHECK_MESSAGE("(Add+Tanh)");
+    CHECK_MESSAGE("(Sub+Tanh)");
     CHECK_OK(run_model(model, y));
     CHECK_EQ_MEM(y, wanted, sizeof y);
     CHECK_OK(sp_model_release(model));

@@ -167,11 +167,11 @@ sp_model small_model(const sp_model_options *options)
     static const int64_t b_dims[1] = {3};
     float weights[12];
     for (int i = 0; i < 12; i++) weights[i] = (float)i * 0.25f - 1.0f;
-    const float bias[3] = {0.5f, -0.5f, 1.0f};
+    const float bias[3] = {-0.5f, 0.5f, -1.0f};
     writer graph = {0};
     writer node = make_node("MatMul", "x w", "p");
     write_message(&graph, GRAPH_NODE_FIELD, &node);
-    node = make_node("Add", "p b", "s");
+    node = make_node("Sub", "p b", "s");
     write_message(&graph, GRAPH_NODE_FIELD, &node);
     node = make_node("Tanh", "s", "y");
     write_message(&graph, GRAPH_NODE_FIELD, &node);

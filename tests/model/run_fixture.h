@@ -66,7 +66,8 @@ bool cases_open(const char *const *names, uint32_t count, const sp_model_options
                 cases_load *out);
 void cases_close(cases_load *l);
 
-/* A model y = tanh(x * w + b) with `n` free: x is [n, 4], w [4, 3]. */
+/* A model y = tanh(x * w - b) with `n` free: x is [n, 4], w [4, 3]. Two steps: a product adds what
+ * follows it, but subtracts nothing. */
 sp_model small_model(const sp_model_options *options);
 #define SMALL_IN 4
 #define SMALL_OUT 3

@@ -112,7 +112,7 @@ TEST(an_initializer_that_is_an_input_can_be_overridden_by_name)
     float plain[3];
     float other[3];
     float again[3];
-    float bias[3] = {0.5f, -0.5f, 1.0f};
+    float bias[3] = {-0.5f, 0.5f, -1.0f};
     sp_host_tensor inputs[2] = {input_x(1),
                                 {.name = "b",
                                  .data = bias,

@@ -79,7 +79,7 @@ TEST(steps_name_their_operators_and_what_they_read_and_write)
     CHECK_EQ_U64(step.segment, 0);
     CHECK_EQ_U64(step.multiply_adds, 2 * 4 * 3);
     CHECK_OK(sp_plan_get_step(plan, plan_info_of(plan).step_count - 1, &step));
-    CHECK(strstr(step.op, "Tanh") != NULL); /* alone, or fused into the Add */
+    CHECK(strstr(step.op, "Tanh") != NULL); /* alone, or fused into the Sub */
     CHECK_EQ_U64(step.multiply_adds, 0);
     CHECK_EQ_U64(step.written_bytes, 2 * 3 * 4);
     CHECK_OK(sp_plan_release(plan));

@@ -15,7 +15,8 @@
 /* ---- small graphs ---- */
 
 /* Nodes as "Op inputs > outputs"; x is [6, 4], w is [4, 4], i (of images) is [2, 4, 5, 6], p and d
- * are weights of a pointwise and of a depthwise convolution, l those of an LSTM. */
+ * are weights of a pointwise and of a depthwise convolution, l those of an LSTM, q matrices for i.
+ */
 static void add_nodes(writer *graph, const char *const *nodes)
 {
     for (; *nodes != NULL; nodes++) {
@@ -49,7 +50,8 @@ static void add_ints(writer *graph, const char *name, const int64_t *values, int
 }
 
 static const int64_t dims_x[] = {6, 4}, dims_w[] = {4, 4}, dims_c[] = {4}, dims_i[] = {2, 4, 5, 6},
-                     dims_p[] = {4, 4, 1, 1}, dims_d[] = {4, 1, 3, 3}, dims_l[] = {1, 16, 4};
+                     dims_p[] = {4, 4, 1, 1}, dims_d[] = {4, 1, 3, 3}, dims_l[] = {1, 16, 4},
+                     dims_q[] = {2, 4, 6, 4};
 
 static writer graph_of(const char *const *nodes, const char *const *outputs)
 {
@@ -65,6 +67,7 @@ static writer graph_of(const char *const *nodes, const char *const *outputs)
     add_floats(&graph, "p", dims_p, 4);
     add_floats(&graph, "d", dims_d, 4);
     add_floats(&graph, "l", dims_l, 3);
+    add_floats(&graph, "q", dims_q, 4);
     add_ints(&graph, "flat", (int64_t[]){24}, 1);
     add_ints(&graph, "column", (int64_t[]){24, 1}, 2);
     add_ints(&graph, "zero", (int64_t[]){0}, 1);
@@ -174,6 +177,47 @@ TEST(x_times_its_sigmoid_is_one_activation)
     check_graph(LIST("Sub x c > n", "Mul n c > m", "Gemm m w c > a", "Sigmoid a > s", "Mul a s > b",
                      "Gemm b w c > e", "Sigmoid e > f", "Mul f e > g", "Gemm g w > y"),
                 LIST("y"), "Sub Mul Gemm+Sigmoid+Mul Gemm+Sigmoid+Mul Gemm");
+}
+
+/* In any order, and with what comes behind; c is [4], and one number. */
+TEST(a_product_adds_what_its_result_is_added_to)
+{
+    check_graph(LIST("MatMul x w > a", "Add a c > y"), LIST("y"), "MatMul+Add");
+    check_graph(LIST("MatMul x w > a", "Add c a > y"), LIST("y"), "MatMul+Add");
+    check_graph(LIST("Gemm x w > a", "Add a x > y"), LIST("y"), "Gemm+Add");
+    check_graph(LIST("MatMul x w > a", "Add a c > b", "Relu b > y"), LIST("y"), "MatMul+Add+Relu");
+    check_graph(LIST("Exp x > e", "MatMul x w > a", "Add e a > b", "Sigmoid b > s", "Mul s b > y"),
+                LIST("y"), "Exp MatMul+Add+Sigmoid+Mul");
+    check_graph(LIST("MatMul x w > a", "Reshape a flat > f", "Reshape x flat > g", "Add g f > y"),
+                LIST("y"), "MatMul+Add");
+    /* Of two products, the second one. */
+    check_graph(LIST("MatMul x w > a", "MatMul a w > b", "Add b a > y"), LIST("y"),
+                "MatMul MatMul+Add");
+    check_graph(LIST("MatMul x w > a", "Gemm x w > b", "Add a b > y"), LIST("y"),
+                "MatMul Gemm+Add");
+}
+
+TEST(other_sums_of_products_stay)
+{
+    check_graph(LIST("Gemm x w c > a", "Add a c > y"), LIST("y"), "Gemm Add");
+    check_graph(LIST("MatMul x w > a", "Sub a c > y"), LIST("y"), "MatMul Sub");
+    check_graph(LIST("MatMul x w > a", "Relu a > b", "Add b c > y"), LIST("y"), "MatMul+Relu Add");
+    check_graph(LIST("MatMul x w > a", "Add a c > y"), LIST("y", "a"), "MatMul Add");
+    check_graph(LIST("MatMul x w > a", "Add a a > y"), LIST("y"), "MatMul Add");
+    /* What is added is computed later, or is itself of the product. */
+    check_graph(LIST("MatMul x w > a", "Exp x > e", "Add a e > y"), LIST("y"), "MatMul Exp Add");
+    check_graph(LIST("MatMul x w > a", "Exp a > e", "Add a e > y"), LIST("y"), "MatMul Exp Add");
+    /* One number for a row, or for all: the kernel reads rows of neighbours. */
+    check_graph(LIST("MatMul x w > a", "ReduceSum x > one", "Add a one > y"), LIST("y"),
+                "MatMul ReduceSum Add");
+    check_graph(LIST("ReduceSum x > one", "MatMul x w > a", "Add a one > y"), LIST("y"),
+                "ReduceSum MatMul Add");
+    /* The product is repeated: [24] and [24, 1]. */
+    check_graph(LIST("Exp x > e", "MatMul x w > a", "Reshape a flat > f", "Reshape e column > g",
+                     "Add f g > y"),
+                LIST("y"), "Exp MatMul Add");
+    /* Several matrices. */
+    check_graph(LIST("MatMul i q > a", "Add a c > y"), LIST("y"), "MatMul Add");
 }
 
 TEST(views_on_the_way_do_not_matter)
@@ -421,9 +465,10 @@ typedef struct model_steps {
 } model_steps;
 
 static const model_steps models[] = {
-    {"blazeface_front_128", 89, 72}, {"mnist_8", 10, 8},
+    {"blazeface_front_128", 89, 72}, {"mnist_8", 10, 7},
     {"policy_go1", 14, 8},           {"policy_g1", 14, 8},
     {"torch_linear", 1, 1},          {"torch_mlp", 5, 3},
+    {"torch_mha", 14, 13},           {"torch_encoder", 39, 19},
 };
 
 static bool load_model(const char *name, const sp_graph **graph, sp_array inputs[MAX_PORTS])

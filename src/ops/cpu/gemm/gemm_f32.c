@@ -4,6 +4,7 @@
  * factor of 1 changes nothing, so a bias costs one rounded addition, the same as a separate Add.)
  * An activation is applied to a few rows at a time, after they have been stored. */
 #include "base/macros.h"
+#include "ops/cpu/arch/vector_transpose.h"
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/gemm/gemm_block.h"
 
@@ -13,7 +14,15 @@ typedef struct gemm_operands {
     const sp_gemm_constants *k;
     const float *a, *b, *c; /* of this batch entry; c is of the whole tensor, or NULL */
     float *y;
+    int64_t y_row;
+    int64_t b_depth, b_panel; /* strides of b */
+    int64_t first_panel;      /* of b */
 } gemm_operands;
+
+static const float *panel_address(const gemm_operands *g, int64_t panel)
+{
+    return g->b + (panel - g->first_panel) * g->b_panel;
+}
 
 static float finish_element(const gemm_operands *g, float sum, int64_t row, int64_t column)
 {
@@ -27,7 +36,7 @@ static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_vector 
                                         int64_t column)
 {
     const sp_gemm_constants *k = g->k;
-    float *y = g->y + row * k->columns + column;
+    float *y = g->y + row * g->y_row + column;
     const int64_t width = k->columns - column < PANEL ? k->columns - column : PANEL;
     if (width == PANEL && (!g->c || k->c_column == 1)) {
         for (int64_t v = 0; v < SP_PANEL_VECTORS; v++) {
@@ -50,8 +59,8 @@ static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
 {
     const sp_gemm_constants *k = g->k;
     sp_vector sum[SP_BLOCK_MAX_VECTORS];
-    sp_gemm_sums(rows, panels, g->a + row * k->a_row, k->a_row, k->a_depth,
-                 g->b + panel * k->b_panel, k->b_depth, k->b_panel, k->depth, sum);
+    sp_gemm_sums(rows, panels, g->a + row * k->a_row, k->a_row, k->a_depth, panel_address(g, panel),
+                 g->b_depth, g->b_panel, k->depth, sum);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < panels; p++) {
             finish_row(g, &sum[(r * panels + p) * SP_PANEL_VECTORS], row + r, (panel + p) * PANEL);
@@ -66,7 +75,7 @@ static void activate_rows(const gemm_operands *g, int64_t row, int64_t rows, int
     const sp_gemm_constants *k = g->k;
     const int64_t column = panel * PANEL;
     const int64_t end = panel_end * PANEL < k->columns ? panel_end * PANEL : k->columns;
-    sp_activate(k->activation, g->y + row * k->columns + column, rows, k->columns, end - column);
+    sp_activate(k->activation, g->y + row * g->y_row + column, rows, g->y_row, end - column);
 }
 
 /* The last panel of an unpadded right-hand side that ends inside it. */
@@ -75,19 +84,19 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
     const sp_gemm_constants *k = g->k;
     const int64_t width = k->columns - panel * PANEL;
     const float *a = g->a + row * k->a_row;
-    const float *b = g->b + panel * k->b_panel;
+    const float *b = panel_address(g, panel);
     float sum[PANEL] = {0};
     for (int64_t first = 0; first < k->depth; first += SP_GEMM_SEGMENT) {
         const int64_t end = first + SP_GEMM_SEGMENT < k->depth ? first + SP_GEMM_SEGMENT : k->depth;
         float acc[PANEL] = {0};
         for (int64_t d = first; d < end; d++) {
-            const float left = a[d * k->a_depth], *right = b + d * k->b_depth;
+            const float left = a[d * k->a_depth], *right = b + d * g->b_depth;
             for (int64_t i = 0; i < width; i++) acc[i] = sp_fmaf(left, right[i], acc[i]);
         }
         for (int64_t i = 0; i < width; i++) sum[i] += acc[i];
     }
     for (int64_t i = 0; i < width; i++) {
-        g->y[row * k->columns + panel * PANEL + i] =
+        g->y[row * g->y_row + panel * PANEL + i] =
             finish_element(g, sum[i], row, panel * PANEL + i);
     }
     activate_rows(g, row, 1, panel, panel + 1);
@@ -140,15 +149,60 @@ static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_
     }
 }
 
-static void select_batch(const sp_gemm_constants *k, int64_t batch, gemm_operands *g)
+/* ---- tiles ---- */
+
+/* Moves the operands to a batch entry; y has these strides. */
+static void select_batch(gemm_operands *g, int64_t batch, const int64_t *y_batch)
 {
-    g->y += batch * k->rows * k->columns;
+    const sp_gemm_constants *k = g->k;
     for (uint32_t i = k->batch_rank; i-- > 0;) {
         const int64_t at = batch % k->batch_dims[i];
         batch /= k->batch_dims[i];
         g->a += at * k->a_batch[i];
         g->b += at * k->b_batch[i];
+        if (y_batch != NULL) g->y += at * y_batch[i];
     }
+}
+
+/* What a tile computes: panels [panel, end), of which those before `whole` are full or padded, of
+ * rows [first, last). */
+typedef struct gemm_tile {
+    int64_t panel, end, whole, panels, first, last;
+} gemm_tile;
+
+static gemm_tile find_tile(const sp_gemm_constants *k, const sp_tile *tile)
+{
+    gemm_tile t = {.panels = (k->columns + PANEL - 1) / PANEL};
+    t.whole = k->is_padded ? t.panels : k->columns / PANEL;
+    t.first = tile->index[1] * k->tile_rows;
+    t.last = t.first + k->tile_rows < k->rows ? t.first + k->tile_rows : k->rows;
+    t.panel = tile->index[0] * k->tile_panels;
+    t.end = t.panel + k->tile_panels < t.panels ? t.panel + k->tile_panels : t.panels;
+    return t;
+}
+
+static void run_tile(const gemm_operands *g, const gemm_tile *t)
+{
+    /* A few panels at a time remain in the cache for all rows. */
+    for (int64_t p = t->panel; p < t->end && p < t->whole; p += GROUP) {
+        const int64_t stop = p + GROUP < t->end ? p + GROUP : t->end;
+        run_panels(g, t->first, t->last, p, stop < t->whole ? stop : t->whole);
+    }
+    if (t->whole < t->panels && t->end == t->panels) {
+        for (int64_t row = t->first; row < t->last; row++) run_narrow(g, row, t->whole);
+    }
+}
+
+static gemm_operands find_operands(const sp_gemm_constants *k, const sp_tile *tile)
+{
+    return (gemm_operands){.k = k,
+                           .a = tile->bindings[0],
+                           .b = tile->bindings[1],
+                           .c = k->has_c ? tile->bindings[2] : NULL,
+                           .y = tile->bindings[k->has_c ? 3 : 2],
+                           .y_row = k->columns,
+                           .b_depth = k->b_depth,
+                           .b_panel = k->b_panel};
 }
 
 /* A planted bug: k runs backwards, so an output's bits depend on the number of rows. */
@@ -157,38 +211,87 @@ static void run_backwards(gemm_operands *g, sp_gemm_constants *k)
     *k = *g->k;
     g->k = k;
     g->a += (k->depth - 1) * k->a_depth;
-    g->b += (k->depth - 1) * k->b_depth;
+    g->b += (k->depth - 1) * g->b_depth;
     k->a_depth = -k->a_depth;
-    k->b_depth = -k->b_depth;
+    g->b_depth = -g->b_depth;
 }
 
 sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
 {
     const sp_gemm_constants *k = tile->constants;
-    gemm_operands g = {.k = k,
-                       .a = tile->bindings[0],
-                       .b = tile->bindings[1],
-                       .c = k->has_c ? tile->bindings[2] : NULL,
-                       .y = tile->bindings[k->has_c ? 3 : 2]};
-    select_batch(k, tile->index[2], &g);
+    gemm_operands g = find_operands(k, tile);
+    const gemm_tile t = find_tile(k, tile);
+    select_batch(&g, tile->index[2], NULL);
+    g.y += tile->index[2] * k->rows * k->columns;
     sp_gemm_constants backwards;
     if (SP_PLANTED(tile_by_batch) && k->rows > 8) run_backwards(&g, &backwards);
-    const int64_t panels = (k->columns + PANEL - 1) / PANEL;
-    const int64_t whole = k->is_padded ? panels : k->columns / PANEL;
-    const int64_t first = tile->index[1] * k->tile_rows;
-    const int64_t last = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
-    const int64_t panel = tile->index[0] * k->tile_panels;
-    const int64_t end = panel + k->tile_panels < panels ? panel + k->tile_panels : panels;
-    /* A few panels at a time remain in the cache for all rows. */
-    for (int64_t p = panel; p < end && p < whole; p += GROUP) {
-        const int64_t stop = p + GROUP < end ? p + GROUP : end;
-        run_panels(&g, first, last, p, stop < whole ? stop : whole);
-    }
-    if (whole < panels && end == panels) {
-        for (int64_t row = first; row < last; row++) run_narrow(&g, row, whole);
-    }
+    run_tile(&g, &t);
     return SP_OK;
 }
+
+/* ---- operands by strides ---- */
+
+/* The panel of columns [column, column + PANEL) of b, whose depth is consecutive. */
+static void transpose_panel(const sp_gemm_strided_constants *k, const float *b, int64_t column,
+                            float *to)
+{
+    const int64_t depth = k->of.depth;
+    for (int64_t d = 0; d < depth; d += SP_VECTOR) {
+        const int64_t count = depth - d < SP_VECTOR ? depth - d : SP_VECTOR;
+        const sp_vector_part part = sp_vector_range(0, count);
+        for (int64_t c = 0; c < PANEL; c += SP_VECTOR) {
+            sp_vector square[SP_VECTOR];
+#pragma GCC unroll 16
+            for (int64_t i = 0; i < SP_VECTOR; i++) {
+                square[i] = sp_vector_splat(0);
+                if (column + c + i >= k->of.columns) continue;
+                const float *from = b + (column + c + i) * k->b_column + d;
+                square[i] = part == SP_VECTOR_ALL ? sp_vector_load(from)
+                                                  : sp_vector_load_part(from, part, square[i]);
+            }
+            sp_vector_transpose(square);
+            float *out = to + d * PANEL + c;
+            for (int64_t i = 0; i < count; i++) sp_vector_store(out + i * PANEL, square[i]);
+        }
+    }
+}
+
+/* Some panels at a time are transposed to the stack, for all rows of the tile. */
+static void run_transposed(const gemm_operands *of, const gemm_tile *t,
+                           const sp_gemm_strided_constants *k)
+{
+    float panels[SP_GEMM_STRIDED_ELEMENTS];
+    gemm_operands g = *of;
+    int64_t group = k->of.depth > 0 ? SP_GEMM_STRIDED_DEPTH / k->of.depth : GROUP;
+    if (group > GROUP) group = GROUP;
+    g.b = panels;
+    g.b_depth = PANEL;
+    g.b_panel = PANEL * k->of.depth;
+    for (int64_t p = t->panel; p < t->end; p += group) {
+        const int64_t stop = p + group < t->end ? p + group : t->end;
+        for (int64_t i = p; i < stop; i++) {
+            transpose_panel(k, of->b, i * PANEL, panels + (i - p) * g.b_panel);
+        }
+        g.first_panel = p;
+        run_panels(&g, t->first, t->last, p, stop);
+    }
+}
+
+sp_status SP_KERNEL(gemm_strided_f32)(const sp_tile *tile)
+{
+    const sp_gemm_strided_constants *k = tile->constants;
+    gemm_operands g = find_operands(&k->of, tile);
+    const gemm_tile t = find_tile(&k->of, tile);
+    g.a += k->a_first;
+    g.b += k->b_first;
+    g.y_row = k->y_row;
+    select_batch(&g, tile->index[2], k->y_batch);
+    if (k->b_column == 1) run_tile(&g, &t);
+    else run_transposed(&g, &t, k);
+    return SP_OK;
+}
+
+/* ---- packing ---- */
 
 sp_status SP_KERNEL(gemm_pack_f32)(const sp_tile *tile)
 {
