@@ -72,7 +72,7 @@ TEST(the_counts_say_which_steps_are_on_the_cpu)
     CHECK_OK(sp_model_get_info(model, &info));
     CHECK_EQ_U64(info.step_count, 2);
     CHECK_EQ_U64(info.cpu_step_count, 1);
-    CHECK_EQ_U64(info.segment_count, 3); /* none, MatMul, Add+Tanh */
+    CHECK_EQ_U64(info.segment_count, 3); /* none, MatMul, Sub+Tanh */
     CHECK_OK(sp_model_get_cpu_op(model, 0, &op));
     CHECK_EQ_STR(op.name, "MatMul");
     CHECK_EQ_U64(op.step_count, 1);

@@ -314,7 +314,7 @@ TEST(a_model_says_which_ops_run_on_cpu)
         CHECK_EQ_U64(model_info_of(model).cpu_step_count, cases[i].steps);
         sp_model_cpu_op op = {0};
         CHECK_STATUS(sp_model_get_cpu_op(model, 0, &op), cases[i].steps > 0 ? SP_OK : SP_NOT_FOUND);
-        CHECK(strstr(op.name, cases[i].name) != NULL); /* Add+Tanh is one step */
+        CHECK(strstr(op.name, cases[i].name) != NULL); /* Sub+Tanh is one step */
         CHECK_OK(sp_plan_release(plan));
         CHECK_OK(sp_model_release(model));
     }

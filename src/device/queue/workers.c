@@ -55,7 +55,6 @@ bool sp__queue_notify(sp_queue_device *device)
 {
     /* Sequentially consistent: after the publish, see queue.h. A napping worker polls by itself; a
      * thread that has seen a worker's bit in `sleeping` no longer sees it in `napping`. */
-    if (sp__queue_wake_spinning(device, 1) > 0) return true;
     return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_relaxed(&device->napping) == 0 &&
            worker_wake_one(device, &device->sleeping);
 }

@@ -8,8 +8,10 @@
 #include "ops/cpu/arch/vector_parts.h"
 #include "ops/cpu/reduce/lanes.h"
 
-/* The vectors of the lanes. */
-enum { SP_LANE_VECTORS = SP_LANES / SP_VECTOR };
+enum {
+    SP_LANE_VECTORS = SP_LANES / SP_VECTOR, /* the vectors of the lanes */
+    SP_TWO_VECTORS = 2 * SP_VECTOR
+};
 
 /* sp_expf of each element, with the same steps. */
 static SP_ALWAYS_INLINE sp_vector sp_vector_exp(sp_vector x)
@@ -40,7 +42,7 @@ static SP_ALWAYS_INLINE float sp_row_largest(const float *x, int64_t n)
     const sp_vector least = sp_vector_splat(-__builtin_inff());
     sp_vector a = least, b = least;
     int64_t i = 0;
-    for (; i + 2 * SP_VECTOR <= n; i += 2 * SP_VECTOR) {
+    for (; i + SP_TWO_VECTORS <= n; i += SP_TWO_VECTORS) {
         a = sp_vector_larger(sp_vector_load(x + i), a);
         b = sp_vector_larger(sp_vector_load(x + i + SP_VECTOR), b);
     }
