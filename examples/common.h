@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs of the demo share: values of arguments, paths, a clock. */
+/* What the programs of the demo share: arguments, paths, a clock. */
 #ifndef DEMO_COMMON_H
 #define DEMO_COMMON_H
 
@@ -7,8 +7,15 @@
 
 #define PATH_BYTES 4096
 
-/* Parses 0 ... 3600 seconds, and nothing after them. */
-bool seconds_parse(const char *text, double *out);
+typedef struct demo_arguments {
+    const char *data;   /* folder with the model, its input and its reference */
+    const char *output; /* folder for what is drawn */
+    const char *input; /* a file in place of the shipped input, then without a reference; or NULL */
+    double seconds;    /* for each number of threads: 0 to 3600; 2 unless given */
+} demo_arguments;
+
+/* DATA_FOLDER OUTPUT_FOLDER [--seconds S] [`input_option` FILE]. False if they are not that. */
+bool arguments_parse(int argc, char **argv, const char *input_option, demo_arguments *out);
 
 /* Prints an error to stderr if the path is too long. */
 bool path_join(const char *folder, const char *name, char path[PATH_BYTES]);

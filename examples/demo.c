@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <streampool/model.h>
 
@@ -24,13 +23,6 @@
 
 static const int thread_counts[] = {1, 2, 8, PARALLEL_MAX_THREADS};
 
-typedef struct demo_arguments {
-    const char *data;    /* folder with model.onnx, astronaut.ppm, reference.f32 */
-    const char *output;  /* folder for the pictures */
-    const char *picture; /* replaces astronaut.ppm, then without a reference; or NULL */
-    double seconds;      /* for each number of threads */
-} demo_arguments;
-
 typedef struct demo_state {
     sp_model model;
     rgb_picture picture;
@@ -39,28 +31,6 @@ typedef struct demo_state {
     detector_result reference;
     bool has_reference;
 } demo_state;
-
-/* ---- arguments ---- */
-
-static bool parse_arguments(int argc, char **argv, demo_arguments *out)
-{
-    *out = (demo_arguments){.seconds = 2};
-    for (int i = 1; i < argc; i++) {
-        const bool has_value = i + 1 < argc;
-        if (strcmp(argv[i], "--seconds") == 0 && has_value) {
-            if (!seconds_parse(argv[++i], &out->seconds)) return false;
-        } else if (strcmp(argv[i], "--picture") == 0 && has_value) {
-            out->picture = argv[++i];
-        } else if (argv[i][0] != '-' && out->data == NULL) {
-            out->data = argv[i];
-        } else if (argv[i][0] != '-' && out->output == NULL) {
-            out->output = argv[i];
-        } else {
-            return false;
-        }
-    }
-    return out->output != NULL;
-}
 
 /* ---- files ---- */
 
@@ -82,7 +52,7 @@ static bool read_picture(const demo_arguments *arguments, rgb_picture *out)
 {
     char path[PATH_BYTES];
     if (!path_join(arguments->data, "astronaut.ppm", path)) return false;
-    const char *used = arguments->picture != NULL ? arguments->picture : path;
+    const char *used = arguments->input != NULL ? arguments->input : path;
     return picture_read_ppm(used, DETECTOR_SIDE, DETECTOR_SIDE, out);
 }
 
@@ -90,7 +60,7 @@ static bool demo_load(const demo_arguments *arguments, demo_state *demo)
 {
     char path[PATH_BYTES];
     if (!read_picture(arguments, &demo->picture)) return false;
-    demo->has_reference = arguments->picture == NULL;
+    demo->has_reference = arguments->input == NULL;
     if (!path_join(arguments->data, "reference.f32", path)) return false;
     if (demo->has_reference && !read_result(path, &demo->reference)) return false;
     if (!path_join(arguments->data, "model.onnx", path)) return false;
@@ -249,7 +219,7 @@ static bool run_demo(const demo_arguments *arguments, demo_state *demo)
 int main(int argc, char **argv)
 {
     demo_arguments arguments;
-    if (!parse_arguments(argc, argv, &arguments)) {
+    if (!arguments_parse(argc, argv, "--picture", &arguments)) {
         fprintf(stderr,
                 "usage: demo DATA_FOLDER OUTPUT_FOLDER [--seconds S] [--picture FILE.ppm]\n");
         return EXIT_USAGE;

@@ -7,7 +7,6 @@
  * 1 if bits differ, the reference is missed, or no speech is found. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <streampool/model.h>
 
@@ -23,13 +22,6 @@
 
 static const int thread_counts[] = {1, 2, 4, 8, AUDIO_STREAMS};
 
-typedef struct speech_arguments {
-    const char *data;   /* folder with model.onnx, clip.wav, reference.f32 */
-    const char *output; /* folder for the figure */
-    const char *sound;  /* replaces clip.wav, then without a reference; or NULL */
-    double seconds;     /* for each number of threads */
-} speech_arguments;
-
 typedef struct speech_state {
     sp_model model;
     wav_sound sound;
@@ -37,28 +29,6 @@ typedef struct speech_state {
     vad_answer *expected; /* window_count of each audio stream, as the reference */
     float *reference;     /* or NULL */
 } speech_state;
-
-/* ---- arguments ---- */
-
-static bool parse_arguments(int argc, char **argv, speech_arguments *out)
-{
-    *out = (speech_arguments){.seconds = 2};
-    for (int i = 1; i < argc; i++) {
-        const bool has_value = i + 1 < argc;
-        if (strcmp(argv[i], "--seconds") == 0 && has_value) {
-            if (!seconds_parse(argv[++i], &out->seconds)) return false;
-        } else if (strcmp(argv[i], "--sound") == 0 && has_value) {
-            out->sound = argv[++i];
-        } else if (argv[i][0] != '-' && out->data == NULL) {
-            out->data = argv[i];
-        } else if (argv[i][0] != '-' && out->output == NULL) {
-            out->output = argv[i];
-        } else {
-            return false;
-        }
-    }
-    return out->output != NULL;
-}
 
 /* ---- files ---- */
 
@@ -83,23 +53,23 @@ static bool read_reference(const char *path, speech_state *speech)
     return is_read;
 }
 
-static bool read_sound(const speech_arguments *arguments, speech_state *speech)
+static bool read_sound(const demo_arguments *arguments, speech_state *speech)
 {
     char path[PATH_BYTES];
     if (!path_join(arguments->data, "clip.wav", path)) return false;
-    if (!wav_read(arguments->sound != NULL ? arguments->sound : path, &speech->sound)) return false;
+    if (!wav_read(arguments->input != NULL ? arguments->input : path, &speech->sound)) return false;
     speech->window_count = vad_window_count(&speech->sound);
     speech->expected = malloc(AUDIO_STREAMS * speech->window_count * sizeof *speech->expected);
     if (speech->expected == NULL) fprintf(stderr, "no memory for the answers\n");
     return speech->expected != NULL;
 }
 
-static bool speech_load(const speech_arguments *arguments, speech_state *speech)
+static bool speech_load(const demo_arguments *arguments, speech_state *speech)
 {
     char path[PATH_BYTES];
     if (!read_sound(arguments, speech)) return false;
     if (!path_join(arguments->data, "reference.f32", path)) return false;
-    if (arguments->sound == NULL && !read_reference(path, speech)) return false;
+    if (arguments->input == NULL && !read_reference(path, speech)) return false;
     if (!path_join(arguments->data, "model.onnx", path)) return false;
     if (sp_model_load(path, NULL, &speech->model) == SP_OK) return true;
     fprintf(stderr, "%s: %s\n", path, sp_last_error());
@@ -227,7 +197,7 @@ static bool show_speech(const speech_state *speech, const char *folder)
 
 /* ---- the program ---- */
 
-static bool run_speech(const speech_arguments *arguments, speech_state *speech)
+static bool run_speech(const demo_arguments *arguments, speech_state *speech)
 {
     if (!speech_load(arguments, speech) || !print_head(speech) || !run_alone(speech)) return false;
     const bool is_right = run_together(speech, arguments->seconds);
@@ -236,8 +206,8 @@ static bool run_speech(const speech_arguments *arguments, speech_state *speech)
 
 int main(int argc, char **argv)
 {
-    speech_arguments arguments;
-    if (!parse_arguments(argc, argv, &arguments)) {
+    demo_arguments arguments;
+    if (!arguments_parse(argc, argv, "--sound", &arguments)) {
         fprintf(stderr,
                 "usage: speech DATA_FOLDER OUTPUT_FOLDER [--seconds S] [--sound FILE.wav]\n");
         return EXIT_USAGE;

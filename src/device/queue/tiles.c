@@ -72,8 +72,8 @@ static uint32_t tiles_run_alone(sp_tile_job *tiles, uint32_t end)
     return tile_ns_since(start_ns, end - first);
 }
 
-/* Shares the tiles that are left with workers; returns when all are done, how long one took. */
-static uint32_t tiles_run_shared(sp_command_queue *queue)
+/* Shares the `left` tiles with workers; returns when all are done, how long one took. */
+static uint32_t tiles_run_shared(sp_command_queue *queue, uint32_t left)
 {
     sp_tile_job *tiles = &queue->tiles;
     uint32_t count = 0;
@@ -82,7 +82,8 @@ static uint32_t tiles_run_shared(sp_command_queue *queue)
     /* Publishes the job. Sequentially consistent: an idle worker reads it after it has set its bit,
      * and the wake below reads the bits. */
     sp_exchange_seq_cst(&tiles->state, OPEN);
-    sp__queue_wake_sharers(queue, sp__queue_tiles_left(queue) - 1);
+    /* Not counted again: workers may have claimed all of them since. */
+    sp__queue_wake_sharers(queue, left - 1);
     sp_delay_point();
     while (tiles_run_next(tiles)) count++;
     const uint32_t ns =
@@ -105,7 +106,7 @@ sp_status sp__queue_run_tiles(sp_command_queue *queue, sp_atomic_u32 *tile_ns)
     const bool is_long = (uint64_t)left * ns >= share_ns || SP_PLANTED(shares_short_dispatches);
     if (left > 1 && is_long) {
         sp_store_relaxed(&tiles->tile_ns, ns);
-        ns = tiles_run_shared(queue);
+        ns = tiles_run_shared(queue, left);
     } else if (left > 0) {
         ns = tiles_run_alone(tiles, total);
     }

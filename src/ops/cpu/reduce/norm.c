@@ -3,17 +3,7 @@
  * the variance is the mean of the squared distances from the rounded mean. Each step below is
  * rounded. */
 #include "ops/cpu/gemm/activate.h"
-#include "ops/cpu/reduce/reduction.h"
-
-#define SP_TYPE f32
-#define SP_REDUCTION sum
-#define SP_COMBINE sp_add
-#include "ops/cpu/reduce/reduction.inc.h"
-#define SP_REDUCTION square
-#define SP_COMBINE sp_add
-#include "ops/cpu/reduce/reduction.inc.h"
-#include "ops/cpu/reduce/sums.inc.h"
-#undef SP_TYPE
+#include "ops/cpu/reduce/row_sums_f32.h"
 
 /* (x - mean) * (scale / sqrt(variance + epsilon)) + bias */
 static SP_ALWAYS_INLINE float normalize(float x, float mean, float factor, float bias)

@@ -6,45 +6,11 @@
  * The sums are those of lanes.h. Each is a chain of dependent additions, so some rows are summed
  * side by side. */
 #include "base/macros.h"
-#include "ops/cpu/arch/vector_parts.h"
 #include "ops/cpu/gemm/activate.h"
-#include "ops/cpu/reduce/reduction.h"
+#include "ops/cpu/reduce/lane_vectors.h"
+#include "ops/cpu/reduce/row_sums_f32.h"
 
-#define SP_TYPE f32
-#define SP_REDUCTION sum
-#define SP_COMBINE sp_add
-#include "ops/cpu/reduce/reduction.inc.h"
-#define SP_REDUCTION square
-#define SP_COMBINE sp_add
-#include "ops/cpu/reduce/reduction.inc.h"
-#include "ops/cpu/reduce/sums.inc.h"
-#undef SP_TYPE
-
-enum {
-    ROWS = 4,                     /* which are computed together */
-    PARTS = SP_LANES / SP_VECTOR, /* vectors of the lanes of a row */
-    QUAD = 4
-};
-
-typedef float quad __attribute__((vector_size(QUAD * 4)));
-
-static SP_ALWAYS_INLINE quad load_quad(const float *from)
-{
-    quad q;
-    memcpy(&q, from, sizeof(q));
-    return q;
-}
-
-/* The tree of lanes.h over all lanes: those without elements are +0, and change nothing. */
-static SP_ALWAYS_INLINE float tree_sum(const sp_vector *sum)
-{
-    float lanes[SP_LANES];
-    for (int64_t p = 0; p < PARTS; p++) sp_vector_store(lanes + p * SP_VECTOR, sum[p]);
-    const quad low = load_quad(lanes) + load_quad(lanes + SP_LANES / 2);
-    const quad high = load_quad(lanes + QUAD) + load_quad(lanes + SP_LANES / 2 + QUAD);
-    const quad four = low + high;
-    return (four[0] + four[2]) + (four[1] + four[3]);
-}
+enum { ROWS = 4 }; /* which are computed together */
 
 /* The squared distances from `shift`, or the elements themselves. */
 static SP_ALWAYS_INLINE sp_vector element_of(sp_vector x, const bool is_square, float shift)
@@ -58,17 +24,17 @@ static SP_ALWAYS_INLINE sp_vector element_of(sp_vector x, const bool is_square, 
 static SP_ALWAYS_INLINE void sum_rows(const float *x, int64_t n, const int rows,
                                       const bool is_square, const float *shift, float *sums)
 {
-    sp_vector sum[ROWS][PARTS] = {0};
+    sp_vector sum[ROWS][SP_LANE_VECTORS] = {0};
     int64_t i = 0;
     for (; i + SP_LANES <= n; i += SP_LANES) {
         for (int r = 0; r < rows; r++) {
-            for (int64_t p = 0; p < PARTS; p++) {
+            for (int64_t p = 0; p < SP_LANE_VECTORS; p++) {
                 const sp_vector v = sp_vector_load(x + r * n + i + p * SP_VECTOR);
                 sum[r][p] += element_of(v, is_square, shift[r]);
             }
         }
     }
-    for (int64_t p = 0; p < PARTS && i + p * SP_VECTOR < n; p++) {
+    for (int64_t p = 0; p < SP_LANE_VECTORS && i + p * SP_VECTOR < n; p++) {
         const int64_t at = i + p * SP_VECTOR;
         const sp_vector_part part = sp_vector_range(0, n - at);
         const sp_vector zero = sp_vector_splat(0);
@@ -78,7 +44,7 @@ static SP_ALWAYS_INLINE void sum_rows(const float *x, int64_t n, const int rows,
             sum[r][p] += sp_vector_select(sp_vector_mask_of(part), element, zero);
         }
     }
-    for (int r = 0; r < rows; r++) sums[r] = tree_sum(sum[r]);
+    for (int r = 0; r < rows; r++) sums[r] = sp_lane_vectors_sum(sum[r]);
 }
 
 /* The means of the rows, or of the squared distances from `shift`. */

@@ -5,13 +5,9 @@
 #define SP_OPS_CPU_REDUCE_SOFTMAX_ROW_F32_H
 
 #include "ops/cpu/arch/math_f32.h"
-#include "ops/cpu/arch/vector_parts.h"
-#include "ops/cpu/reduce/lanes.h"
+#include "ops/cpu/reduce/lane_vectors.h"
 
-enum {
-    SP_LANE_VECTORS = SP_LANES / SP_VECTOR, /* the vectors of the lanes */
-    SP_TWO_VECTORS = 2 * SP_VECTOR
-};
+enum { SP_TWO_VECTORS = 2 * SP_VECTOR };
 
 /* sp_expf of each element, with the same steps. */
 static SP_ALWAYS_INLINE sp_vector sp_vector_exp(sp_vector x)
@@ -67,17 +63,6 @@ static SP_ALWAYS_INLINE void sp_softmax_lanes(sp_vector lanes[SP_LANE_VECTORS], 
     }
 }
 
-/* The tree of lanes.h. Lanes without elements are +0, and no other one is -0. */
-static SP_ALWAYS_INLINE float sp_softmax_sum(sp_vector lanes[SP_LANE_VECTORS])
-{
-#pragma GCC unroll 2
-    for (int step = SP_LANE_VECTORS / 2; step > 0; step /= 2) {
-#pragma GCC unroll 2
-        for (int v = 0; v < step; v++) lanes[v] += lanes[v + step];
-    }
-    return sp_vector_tree_sum(lanes[0]);
-}
-
 /* A NaN, left out of the largest element, is in the sum, so that each quotient is one. */
 static SP_ALWAYS_INLINE void sp_softmax_row_f32(const float *x, float *y, int64_t n)
 {
@@ -86,7 +71,7 @@ static SP_ALWAYS_INLINE void sp_softmax_row_f32(const float *x, float *y, int64_
     int64_t i = 0;
     for (; i + SP_LANES <= n; i += SP_LANES) sp_softmax_lanes(lanes, x + i, y + i, SP_LANES, most);
     if (i < n) sp_softmax_lanes(lanes, x + i, y + i, n - i, most);
-    const sp_vector sum = sp_vector_splat(sp_softmax_sum(lanes));
+    const sp_vector sum = sp_vector_splat(sp_lane_vectors_sum(lanes));
     for (i = 0; i + SP_VECTOR <= n; i += SP_VECTOR) {
         sp_vector_store(y + i, sp_vector_canonical(sp_vector_load(y + i) / sum));
     }
