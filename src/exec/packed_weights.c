@@ -10,14 +10,14 @@
 #include "base/size.h"
 
 #define ALIGNMENT 256u
+#define CONSTANT_ALIGNMENT 16u
 
 struct sp_packed_copy {
     sp_packed_copy *next; /* of the same weight */
     const sp_rt_device *device;
     const sp_kernel *kernels;
-    sp_packing what; /* with its own copy of the constants */
+    sp_packing what; /* its constants are the batch's */
     sp_memory memory;
-    _Alignas(16) unsigned char constants[SP_MAX_CONSTANT_BYTES];
 };
 
 struct sp_packed_batch {
@@ -25,9 +25,10 @@ struct sp_packed_batch {
     sp_rt_device *device;
     sp_block *block; /* device memory, or NULL: in the heap */
     void *heap;
-    uint64_t bytes;
+    uint64_t bytes, constant_bytes;
     uint32_t count;
     sp_packed_copy *copies;
+    unsigned char *constants; /* of all copies */
 };
 
 /* ---- look-up ---- */
@@ -73,9 +74,12 @@ static sp_status count_missing(const sp_packed_request *request, const sp_memory
 {
     for (uint32_t i = 0; i < request->plan->packing_count; i++) {
         if (!is_missing(request, found, i)) continue;
+        const sp_packing *packing = &request->plan->packings[i];
         batch->count++;
-        if (!sp_size_add(batch->bytes, request->plan->packings[i].bytes, &batch->bytes) ||
-            !sp_size_align(batch->bytes, ALIGNMENT, &batch->bytes)) {
+        if (!sp_size_add(batch->bytes, packing->bytes, &batch->bytes) ||
+            !sp_size_align(batch->bytes, ALIGNMENT, &batch->bytes) ||
+            !sp_size_add(batch->constant_bytes, packing->constant_bytes, &batch->constant_bytes) ||
+            !sp_size_align(batch->constant_bytes, CONSTANT_ALIGNMENT, &batch->constant_bytes)) {
             return sp__fail(SP_EXHAUSTED, "the size of the packed weights overflows");
         }
     }
@@ -100,9 +104,10 @@ static sp_status batch_acquire_memory(sp_packed_batch *batch, sp_memory *out)
     return SP_OK;
 }
 
+/* `constants`: room for a copy of the packing's. */
 static sp_status copy_init(const sp_packed_weights *table, const sp_packed_request *request,
                            const sp_packing *packing, const sp_memory *room, uint64_t at,
-                           sp_packed_copy *out)
+                           void *constants, sp_packed_copy *out)
 {
     const sp_graph_plan *plan = request->plan;
     char *to = (char *)room->host + at;
@@ -114,9 +119,9 @@ static sp_status copy_init(const sp_packed_weights *table, const sp_packed_reque
                                        .address = (char *)room->address + at,
                                        .host = to}};
     if (packing->constant_bytes > 0) {
-        memcpy(out->constants, packing->constants, packing->constant_bytes);
+        memcpy(constants, packing->constants, packing->constant_bytes);
     }
-    out->what.constants = out->constants;
+    out->what.constants = constants;
     return sp__packing_run(table->graph, packing, plan->kernels, to);
 }
 
@@ -128,15 +133,22 @@ static sp_status batch_fill(const sp_packed_weights *table, const sp_packed_requ
     SP_TRY(count_missing(request, found, batch));
     batch->copies =
         sp_aligned_malloc(_Alignof(sp_packed_copy), batch->count * sizeof *batch->copies);
-    if (batch->copies == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
+    batch->constants =
+        sp_aligned_malloc(CONSTANT_ALIGNMENT, (size_t)batch->constant_bytes + CONSTANT_ALIGNMENT);
+    if (batch->copies == NULL || batch->constants == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
+    }
     SP_TRY(batch_acquire_memory(batch, &room));
     const sp_fpenv before = sp_fpenv_enter();
     sp_status status = SP_OK;
     sp_packed_copy *copy = batch->copies;
+    unsigned char *constants = batch->constants;
     for (uint32_t i = 0; i < request->plan->packing_count && status == SP_OK; i++) {
         if (!is_missing(request, found, i)) continue;
         const sp_packing *packing = &request->plan->packings[i];
-        status = copy_init(table, request, packing, &room, at, copy++);
+        status = copy_init(table, request, packing, &room, at, constants, copy++);
+        constants += (packing->constant_bytes + CONSTANT_ALIGNMENT - 1) / CONSTANT_ALIGNMENT *
+                     CONSTANT_ALIGNMENT;
         at += (packing->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     sp_fpenv_leave(before);
@@ -149,6 +161,7 @@ static void batch_destroy(sp_packed_batch *batch)
     if (batch->block != NULL) sp__allocator_release(&batch->device->allocator, batch->block);
     sp_free(batch->heap);
     sp_free(batch->copies);
+    sp_free(batch->constants);
     sp_free(batch);
 }
 

@@ -24,10 +24,12 @@ static int64_t quotient_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* At most a quarter of the lanes compute filters that there are not. */
-static bool fills_blocks(int64_t channels)
+/* At most a quarter of the lanes compute filters that there are not; a third if the images are
+ * blocked anyway. */
+static bool fills_blocks(int64_t channels, bool is_group)
 {
-    return channels > 0 && sp__channel_blocks(channels) * SP_CHANNEL_BLOCK * 3 <= channels * 4;
+    const int64_t lanes = sp__channel_blocks(channels) * SP_CHANNEL_BLOCK;
+    return channels > 0 && (is_group ? lanes * 2 <= channels * 3 : lanes * 3 <= channels * 4);
 }
 
 /* Does the input of one output, of `planes` planes of `step` floats a column, fit the kernel's
@@ -50,9 +52,9 @@ static int64_t tap_count(const sp_conv_constants *k)
 }
 
 /* Images of one column as images of one row, since kernels compute neighbours of a row together. */
-static void turn_columns(sp_conv_constants *k)
+static bool turn_columns(sp_conv_constants *k)
 {
-    if (k->in_w != 1 || k->out_w != 1 || k->kernel_w != 1 || k->pad_left != 0) return;
+    if (k->in_w != 1 || k->out_w != 1 || k->kernel_w != 1 || k->pad_left != 0) return false;
     k->in_w = k->in_h;
     k->out_w = k->out_h;
     k->kernel_w = k->kernel_h;
@@ -61,6 +63,7 @@ static void turn_columns(sp_conv_constants *k)
     k->pad_left = k->pad_top;
     k->in_h = k->out_h = k->kernel_h = k->stride_h = k->dilation_h = 1;
     k->pad_top = 0;
+    return true;
 }
 
 /* ---- convolutions ---- */
@@ -91,11 +94,13 @@ static bool tile_conv(sp_blocked_call *call, int64_t blocks)
 bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_blocked_call *out)
 {
     *out = (sp_blocked_call){.constants = {.of = *conv}};
-    turn_columns(&out->constants.of);
+    (void)turn_columns(&out->constants.of);
     const sp_conv_constants *k = &out->constants.of;
     const int64_t taps = tap_count(k), block = SP_CHANNEL_BLOCK;
-    if (taps == 0 || k->channels == 0 || !fills_blocks(k->filters)) return false;
-    if (k->groups > 1 && (k->channels % block != 0 || k->filters % block != 0)) return false;
+    const bool has_tails = k->channels % block != 0 || k->filters % block != 0;
+    if (taps == 0 || k->channels == 0) return false;
+    if (!fills_blocks(k->filters, k->groups > 1 && is_x_blocked)) return false;
+    if (k->groups > 1 && has_tails && !is_x_blocked) return false;
     if (k->segment % taps != 0) return false;
     out->constants.is_plain = !is_x_blocked && k->channels < block && k->groups == 1;
     const int64_t channels = sp_size_least(k->segment / taps, k->channels);
@@ -104,8 +109,8 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
                                 : !patch_fits(k, sp__channel_blocks(channels), block)) {
         return false;
     }
-    out->x = (sp_image_form){images, k->groups * k->channels, k->in_h * k->in_w};
-    out->y = (sp_image_form){images, k->groups * k->filters, k->out_h * k->out_w};
+    out->x = (sp_image_form){images, k->groups * k->channels, k->in_h * k->in_w, NULL};
+    out->y = (sp_image_form){images, k->groups * k->filters, k->out_h * k->out_w, NULL};
     const int64_t depth = k->channels * taps, blocks = sp__channel_blocks(k->filters);
     out->pack = (sp_gemm_pack_constants){.depth = depth,
                                          .columns = k->groups * k->filters,
@@ -113,6 +118,11 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
                                          .column_stride = depth};
     out->packed_bytes = (uint64_t)(k->groups * blocks * block * depth) * sizeof(float);
     return tile_conv(out, blocks);
+}
+
+bool sp__blocked_has_offsets(const sp_blocked_call *call)
+{
+    return !call->constants.is_plain && sp_blocked_is_direct(&call->constants.of);
 }
 
 /* Tiles of rows for a kernel whose multiply-add costs `cost` times that of a product. */
@@ -131,29 +141,49 @@ static bool tile_rows(sp_blocked_call *call, int64_t cost)
 bool sp__blocked_depthwise(const sp_conv_constants *conv, sp_blocked_call *out)
 {
     *out = (sp_blocked_call){.constants = {.of = *conv}};
-    turn_columns(&out->constants.of);
+    (void)turn_columns(&out->constants.of);
     const sp_conv_constants *k = &out->constants.of;
     const int64_t taps = tap_count(k), block = SP_CHANNEL_BLOCK;
-    if (taps == 0 || taps > k->segment || !fills_blocks(k->groups)) return false;
+    if (taps == 0 || taps > k->segment || !fills_blocks(k->groups, false)) return false;
     if (k->channels != 1 || k->filters != 1 || !patch_fits(k, 1, block)) return false;
     const int64_t images = k->planes / k->groups;
-    out->x = (sp_image_form){images, k->groups, k->in_h * k->in_w};
-    out->y = (sp_image_form){images, k->groups, k->out_h * k->out_w};
+    out->x = (sp_image_form){images, k->groups, k->in_h * k->in_w, NULL};
+    out->y = (sp_image_form){images, k->groups, k->out_h * k->out_w, NULL};
     out->pack = (sp_gemm_pack_constants){
         .depth = taps, .columns = k->groups, .depth_stride = 1, .column_stride = taps};
     out->packed_bytes = (uint64_t)(sp__channel_blocks(k->groups) * block * taps) * sizeof(float);
     return tile_rows(out, 2);
 }
 
-/* ---- others ---- */
+void sp__blocked_set_lanes(sp_blocked_call *call, const sp_image_form *form)
+{
+    const int64_t blocks = sp__image_form_blocks(form);
+    call->x.map = call->y.map = form->map;
+    call->constants.of.groups = blocks * SP_CHANNEL_BLOCK;
+    call->grid[1] = (uint32_t)blocks;
+}
+
+/* ---- pools ---- */
+
+/* The window of `out`, whose sizes but for the images are set, on images of that form. */
+static bool set_pool(const sp_image_form *x, int64_t planes, sp_blocked_call *out, bool *is_turned)
+{
+    sp_conv_constants *k = &out->constants.of;
+    k->groups = sp__image_form_blocks(x) * SP_CHANNEL_BLOCK;
+    k->channels = k->filters = 1;
+    k->planes = planes;
+    out->x = *x;
+    out->y = (sp_image_form){x->images, x->channels, k->out_h * k->out_w, x->map};
+    const bool is_of_form = planes == x->images * x->channels && x->pixels == k->in_h * k->in_w;
+    *is_turned = turn_columns(k);
+    if (!is_of_form || tap_count(k) == 0) return false;
+    return patch_fits(k, 1, SP_CHANNEL_BLOCK) && tile_rows(out, 4);
+}
 
 bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
                           sp_blocked_call *out)
 {
-    *out = (sp_blocked_call){.constants = {.of = {.groups = x->channels,
-                                                  .channels = 1,
-                                                  .filters = 1,
-                                                  .in_h = pool->in_h,
+    *out = (sp_blocked_call){.constants = {.of = {.in_h = pool->in_h,
                                                   .in_w = pool->in_w,
                                                   .out_h = pool->out_h,
                                                   .out_w = pool->out_w,
@@ -164,23 +194,52 @@ bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
                                                   .dilation_h = pool->dilation_h,
                                                   .dilation_w = pool->dilation_w,
                                                   .pad_top = pool->pad_top,
-                                                  .pad_left = pool->pad_left,
-                                                  .planes = pool->planes}},
-                             .x = *x,
-                             .y = {x->images, x->channels, pool->out_h * pool->out_w}};
-    turn_columns(&out->constants.of);
-    const sp_conv_constants *k = &out->constants.of;
-    const bool is_of_form =
-        pool->planes == x->images * x->channels && x->pixels == k->in_h * k->in_w;
-    if (!is_of_form || tap_count(k) == 0) return false;
-    return patch_fits(k, 1, SP_CHANNEL_BLOCK) && tile_rows(out, 4);
+                                                  .pad_left = pool->pad_left}}};
+    bool is_turned;
+    return set_pool(x, pool->planes, out, &is_turned);
+}
+
+bool sp__blocked_average_pool(const sp_window_constants *pool, const sp_image_form *x,
+                              sp_average_blocked_constants *constants, sp_blocked_call *out)
+{
+    *out = (sp_blocked_call){.constants = {.of = {.in_h = pool->in[1],
+                                                  .in_w = pool->in[2],
+                                                  .out_h = pool->out[1],
+                                                  .out_w = pool->out[2],
+                                                  .kernel_h = pool->kernel[1],
+                                                  .kernel_w = pool->kernel[2],
+                                                  .stride_h = pool->stride[1],
+                                                  .stride_w = pool->stride[2],
+                                                  .dilation_h = pool->dilation[1],
+                                                  .dilation_w = pool->dilation[2],
+                                                  .pad_top = pool->pad[1],
+                                                  .pad_left = pool->pad[2]}}};
+    if (pool->in[0] != 1 || pool->out[0] != 1 || pool->kernel[0] != 1 || pool->pad[0] != 0) {
+        return false;
+    }
+    bool is_turned;
+    if (!set_pool(x, pool->planes, out, &is_turned)) return false;
+    *constants = (sp_average_blocked_constants){.window = out->constants,
+                                                .pad_bottom = is_turned ? 0 : pool->end[1],
+                                                .pad_right = pool->end[is_turned ? 1 : 2],
+                                                .counts_padding = pool->counts_padding};
+    /* Images of one column have no padding beside it that counts. */
+    return !is_turned || pool->end[2] == 0 || !pool->counts_padding;
+}
+
+/* ---- others ---- */
+
+/* The channels that kernels of lanes count: those of a map are in all lanes of its blocks. */
+static int64_t lane_channels(const sp_image_form *form)
+{
+    return form->map != NULL ? form->map->blocks * SP_CHANNEL_BLOCK : form->channels;
 }
 
 bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *x,
                       sp_norm_blocked_constants *constants, uint32_t grid[3])
 {
     const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
-    *constants = (sp_norm_blocked_constants){.channels = x->channels,
+    *constants = (sp_norm_blocked_constants){.channels = lane_channels(x),
                                              .pixels = x->pixels,
                                              .tile_pixels = tile,
                                              .epsilon = norm->epsilon,
@@ -188,7 +247,7 @@ bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *
     const bool is_of_form = norm->channels == x->channels && norm->plane == x->pixels &&
                             norm->planes == x->images * x->channels;
     return is_of_form && set_grid(grid, (uint64_t)quotient_up(x->pixels, tile),
-                                  (uint64_t)sp__channel_blocks(x->channels), (uint64_t)x->images);
+                                  (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
 }
 
 static bool find_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t *op)
@@ -216,13 +275,13 @@ bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activ
                             uint32_t grid[3])
 {
     const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
-    *constants = (sp_channel_op_constants){.channels = x->channels,
+    *constants = (sp_channel_op_constants){.channels = lane_channels(x),
                                            .pixels = x->pixels,
                                            .tile_pixels = tile,
                                            .activation = activation};
     return find_channel_op(kernel, is_reversed, &constants->op) &&
            set_grid(grid, (uint64_t)quotient_up(x->pixels, tile),
-                    (uint64_t)sp__channel_blocks(x->channels), (uint64_t)x->images);
+                    (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
 }
 
 bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants, uint32_t grid[3])
@@ -232,6 +291,18 @@ bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constant
         .channels = form->channels, .pixels = form->pixels, .tile_pixels = tile};
     return set_grid(grid, (uint64_t)quotient_up(form->pixels, tile),
                     (uint64_t)sp__channel_blocks(form->channels), (uint64_t)form->images);
+}
+
+bool sp__blocked_move(const sp_image_form *from, const sp_image_form *to,
+                      sp_channels_move_constants *constants, uint32_t grid[3])
+{
+    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
+    *constants = (sp_channels_move_constants){.x_blocks = sp__image_form_blocks(from),
+                                              .y_blocks = sp__image_form_blocks(to),
+                                              .pixels = to->pixels,
+                                              .tile_pixels = tile};
+    return set_grid(grid, (uint64_t)quotient_up(to->pixels, tile), (uint64_t)constants->y_blocks,
+                    (uint64_t)to->images);
 }
 
 /* ---- other devices ---- */
@@ -258,6 +329,7 @@ bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const v
     switch (kernel) {
     case SP_KERNEL_ID_channels_block:
     case SP_KERNEL_ID_channels_unblock:
+    case SP_KERNEL_ID_channels_move:
         return true;
     case SP_KERNEL_ID_conv_blocked_f32:
     case SP_KERNEL_ID_depthwise_blocked_f32:
@@ -269,6 +341,9 @@ bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const v
         break;
     case SP_KERNEL_ID_max_pool_blocked_f32:
         kernel = SP_KERNEL_ID_max_pool_f32;
+        break;
+    case SP_KERNEL_ID_average_pool_blocked_f32:
+        kernel = SP_KERNEL_ID_average_pool_f32;
         break;
     case SP_KERNEL_ID_norm_blocked_f32:
         kernel = SP_KERNEL_ID_batch_norm_f32;

@@ -7,14 +7,24 @@
 #include "device/kernel.h"
 #include "ops/kernel_id.h"
 
+/* Where the channels of an image are: channel c is lane lanes[c] % 16 of block lanes[c] / 16. No
+ * two are in the same lane. */
+typedef struct sp_channel_map {
+    int64_t channels, blocks;
+    const uint32_t *lanes;
+} sp_channel_map;
+
 /* Images in blocks of channels. */
 typedef struct sp_image_form {
     int64_t images, channels, pixels;
+    const sp_channel_map *map; /* NULL: channel c is lane c % 16 of block c / 16 */
 } sp_image_form;
 
+/* Equal maps are one (plan_blocks_maps.c). */
 static inline bool sp__image_form_equal(const sp_image_form *a, const sp_image_form *b)
 {
-    return a->images == b->images && a->channels == b->channels && a->pixels == b->pixels;
+    return a->images == b->images && a->channels == b->channels && a->pixels == b->pixels &&
+           a->map == b->map;
 }
 
 static inline int64_t sp__channel_blocks(int64_t channels)
@@ -22,33 +32,63 @@ static inline int64_t sp__channel_blocks(int64_t channels)
     return (channels + SP_CHANNEL_BLOCK - 1) / SP_CHANNEL_BLOCK;
 }
 
-/* Elements in blocks; at most 16 times those of the plain images. */
+/* Of one image. */
+static inline int64_t sp__image_form_blocks(const sp_image_form *form)
+{
+    return form->map != NULL ? form->map->blocks : sp__channel_blocks(form->channels);
+}
+
+static inline int64_t sp__image_form_lane(const sp_image_form *form, int64_t channel)
+{
+    return form->map != NULL ? form->map->lanes[channel] : channel;
+}
+
+/* Elements in blocks; without a map at most 16 times those of the plain images. */
 static inline int64_t sp__image_form_count(const sp_image_form *form)
 {
-    return form->images * sp__channel_blocks(form->channels) * SP_CHANNEL_BLOCK * form->pixels;
+    return form->images * sp__image_form_blocks(form) * SP_CHANNEL_BLOCK * form->pixels;
 }
 
 /* Plain and blocked images are the same bytes. */
 static inline bool sp__image_form_is_plain(const sp_image_form *form)
 {
-    return form->pixels == 1 && form->channels % SP_CHANNEL_BLOCK == 0;
+    return form->pixels == 1 && form->channels % SP_CHANNEL_BLOCK == 0 && form->map == NULL;
+}
+
+/* At most a third of the lanes have no channel: steps compute those too. */
+static inline bool sp__image_form_is_dense(const sp_image_form *form)
+{
+    return form->map == NULL || form->map->blocks * SP_CHANNEL_BLOCK * 2 <= form->map->channels * 3;
 }
 
 typedef struct sp_blocked_call {
     sp_blocked_constants constants;
     uint32_t grid[3];
-    sp_image_form x, y;
+    sp_image_form x, y;          /* the caller sets their maps */
     sp_gemm_pack_constants pack; /* of the weights, for a convolution */
     uint64_t packed_bytes;
 } sp_blocked_call;
 
-/* A call of conv_f32, where x is blocked already or is not; of conv_depthwise_f32. */
+/* A call of conv_f32, where x is blocked already or is not. The blocks of each group of x, unless
+ * the call may have offsets, and of y begin with the group's first channel. */
 bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_blocked_call *out);
+
+/* May it have offsets? */
+bool sp__blocked_has_offsets(const sp_blocked_call *call);
+
+/* A call of conv_depthwise_f32. */
 bool sp__blocked_depthwise(const sp_conv_constants *conv, sp_blocked_call *out);
+
+/* A step that computes each lane by itself computes those of this form. */
+void sp__blocked_set_lanes(sp_blocked_call *call, const sp_image_form *form);
 
 /* A call of max_pool_f32 on images of that form. */
 bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
                           sp_blocked_call *out);
+
+/* A call of average_pool_f32 on images of that form; *out is but for the constants. */
+bool sp__blocked_average_pool(const sp_window_constants *pool, const sp_image_form *x,
+                              sp_average_blocked_constants *constants, sp_blocked_call *out);
 
 /* A call of batch_norm_f32 on images of that form. */
 bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *x,
@@ -64,8 +104,12 @@ bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activ
  * need no copies between layouts. A kernel without blocks stands for itself. */
 bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const void *constants);
 
-/* The copies between the two layouts. */
+/* The copies between the two layouts, without a map. */
 bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants,
                       uint32_t grid[3]);
+
+/* A copy from one form of the same images to another. */
+bool sp__blocked_move(const sp_image_form *from, const sp_image_form *to,
+                      sp_channels_move_constants *constants, uint32_t grid[3]);
 
 #endif

@@ -12,16 +12,20 @@
 #define SP_CHANNEL_BLOCK SP_GEMM_PANEL
 
 /* The comments list the bindings in order; the last one is written. Tensors are blocked unless said
- * otherwise. Weights are packed by gemm_pack_f32, filters as columns. */
+ * otherwise. Weights are packed by gemm_pack_f32, filters as columns, or by channels_pack_f32. */
 #define SP_BLOCKED_KERNEL_LIST(X)                                                                  \
-    X(conv_blocked_f32)      /* x, blocked unless is_plain, w, bias if has_bias, the four lists */ \
-                             /* of batch_norm_f32 if has_norm, an image if has_other, y */         \
-    X(depthwise_blocked_f32) /* the same */                                                        \
-    X(max_pool_blocked_f32)  /* x, y */                                                            \
-    X(norm_blocked_f32)      /* x, scale, bias, mean, variance, y: as batch_norm_f32 */            \
-    X(channel_op_f32)        /* x, one number a channel, y */                                      \
-    X(channels_block)        /* x, plain, y */                                                     \
-    X(channels_unblock)      /* x, y, plain */
+    X(conv_blocked_f32)         /* x, blocked unless is_plain, w, offsets if has_offsets, bias */  \
+                                /* if has_bias, the four lists of batch_norm_f32 if has_norm, */   \
+                                /* an image if has_other, y */                                     \
+    X(depthwise_blocked_f32)    /* the same, without offsets */                                    \
+    X(max_pool_blocked_f32)     /* x, y */                                                         \
+    X(average_pool_blocked_f32) /* x, y */                                                         \
+    X(norm_blocked_f32)         /* x, scale, bias, mean, variance, y: as batch_norm_f32 */         \
+    X(channel_op_f32)           /* x, one number a channel, y */                                   \
+    X(channels_block)           /* x, plain, y */                                                  \
+    X(channels_unblock)         /* x, y, plain */                                                  \
+    X(channels_move)            /* x, offsets, y */                                                \
+    X(channels_pack_f32)        /* a list of rows, panels */
 
 /* Input that a kernel has on its stack at a time, in elements. */
 #define SP_PATCH_ELEMENTS 9216
@@ -32,16 +36,46 @@ typedef struct sp_blocked_constants {
     sp_conv_constants of; /* without tile_pixels, tile_planes, planes; for a pool the sizes only */
     int64_t tile_rows, tile_columns; /* outputs of a tile */
     int64_t tile_blocks;             /* of filters of one group */
+    int64_t x_blocks;                /* of an image of x, if has_offsets */
     bool is_plain;                   /* x of conv_blocked_f32 */
+    bool has_offsets;                /* an int64 for each channel of all groups: where pixel 0 of it
+                                        is in the image. Of a pointwise convolution of stride 1 */
     bool has_norm;                   /* batch_norm_f32 before the activation */
     bool has_other;                  /* then another image is added */
     float epsilon;                   /* of has_norm */
 } sp_blocked_constants;
 
+/* Is the input of each output one pixel, the one of its number? */
+static inline bool sp_blocked_is_direct(const sp_conv_constants *k)
+{
+    return k->kernel_h == 1 && k->kernel_w == 1 && k->stride_h == 1 && k->stride_w == 1 &&
+           k->in_h == k->out_h && k->in_w == k->out_w && k->pad_top == 0 && k->pad_left == 0;
+}
+
+typedef struct sp_average_blocked_constants {
+    sp_blocked_constants window;   /* the sizes, as for a maximum */
+    int64_t pad_bottom, pad_right; /* if counts_padding */
+    bool counts_padding;           /* as in sp_window_constants */
+} sp_average_blocked_constants;
+
 /* Grid (tiles of pixels, blocks, images). */
 typedef struct sp_channels_constants {
     int64_t channels, pixels, tile_pixels;
 } sp_channels_constants;
+
+/* Moves channels to other lanes: an int64 for each lane of an image of y says where pixel 0 of it
+ * is in the image of x; below 0: nowhere, it becomes +0. Grid (tiles of pixels, blocks of y,
+ * images). */
+typedef struct sp_channels_move_constants {
+    int64_t x_blocks, y_blocks, pixels, tile_pixels; /* blocks of an image */
+} sp_channels_move_constants;
+
+/* Row r of a list, `depth` floats, becomes lane l of panel p, [p][depth][16], where rows[16 p + l]
+ * is r; lanes of no row (below 0) become +0. The constants have `panels` times 16 rows. */
+typedef struct sp_channels_pack_constants {
+    int64_t depth, panels;
+    int32_t rows[];
+} sp_channels_pack_constants;
 
 /* Grid (tiles of pixels, blocks, images). */
 typedef struct sp_norm_blocked_constants {
@@ -68,8 +102,11 @@ typedef struct sp_channel_op_constants {
 } sp_channel_op_constants;
 
 #define SP_BLOCKED_CONSTANTS_LIST(X)                                                               \
-    X(sp_blocked_constants, 192)                                                                   \
+    X(sp_blocked_constants, 200)                                                                   \
+    X(sp_average_blocked_constants, 224)                                                           \
     X(sp_channels_constants, 24)                                                                   \
+    X(sp_channels_move_constants, 32)                                                              \
+    X(sp_channels_pack_constants, 16)                                                              \
     X(sp_norm_blocked_constants, 32)                                                               \
     X(sp_channel_op_constants, 32)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pass: which values are plain and which are blocked, and the copies between them. */
-#include "plan/plan_blocks.h"
+#include "plan/plan_blocks_maps.h"
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -34,6 +34,36 @@ static sp_status add_copy(sp_block_pass *pass, const sp_plan_step *step, const s
     return sp__plan_add_step(pass->builder, &copy);
 }
 
+/* Moves the blocks of a value to another form of the same images. */
+static sp_status move_blocks(sp_block_pass *pass, const sp_plan_step *step, uint32_t root,
+                             const sp_image_form *form)
+{
+    sp_block_value *value = &pass->values[root];
+    const uint64_t bytes = (uint64_t)sp__image_form_count(form) * sizeof(float);
+    uint32_t offsets, to;
+    SP_TRY(sp__block_move_offsets(pass, &value->form, form, &offsets));
+    SP_TRY(sp__plan_add_value(pass->builder, bytes, &to));
+    const sp_plan_binding bindings[3] = {
+        sp__block_binding(value->blocked, &value->form, false),
+        {.where = SP_PLACE_ARENA, .index = offsets, .bytes = pass->builder->values[offsets].bytes},
+        sp__block_binding(to, form, true)};
+    sp_channels_move_constants constants;
+    sp_plan_step copy = {.kernel = SP_KERNEL_ID_channels_move,
+                         .binding_count = 3,
+                         .bindings = bindings,
+                         .constants = &constants,
+                         .constant_bytes = sizeof constants,
+                         .node_name = step->node_name,
+                         .op_name = "Reorder"};
+    if (!sp__blocked_move(&value->form, form, &constants, copy.grid)) {
+        return sp__fail(SP_EXHAUSTED, "an image has too many elements for one copy");
+    }
+    value->form = *form;
+    value->blocked = to;
+    value->writer = pass->builder->plan->step_count;
+    return sp__plan_add_step(pass->builder, &copy);
+}
+
 bool sp__block_is_in_form(const sp_block_pass *pass, uint32_t root, const sp_image_form *form)
 {
     const sp_block_value *value = &pass->values[root];
@@ -45,29 +75,50 @@ sp_status sp__block_read_plain(sp_block_pass *pass, const sp_plan_step *step, ui
     sp_block_value *value = &pass->values[root];
     /* A value that no step has written has no bytes. */
     if (value->is_plain || value->blocked == SP_NO_VALUE) return SP_OK;
+    if (value->form.map != NULL) {
+        sp_image_form form = value->form;
+        form.map = NULL;
+        SP_TRY(move_blocks(pass, step, root, &form));
+    }
     value->is_plain = true;
     return add_copy(pass, step, &value->form, SP_KERNEL_ID_channels_unblock, value->blocked, root);
+}
+
+/* Copies the plain value to blocks without a map. */
+static sp_status block_plain(sp_block_pass *pass, const sp_plan_step *step, uint32_t root,
+                             const sp_image_form *form)
+{
+    sp_block_value *value = &pass->values[root];
+    const uint64_t bytes = (uint64_t)sp__image_form_count(form) * sizeof(float);
+    value->form = *form;
+    value->blocked = root;
+    value->writer = SP_NO_STEP;
+    if (sp__image_form_is_plain(form)) return SP_OK;
+    SP_TRY(sp__plan_add_value(pass->builder, bytes, &value->blocked));
+    value->writer = pass->builder->plan->step_count;
+    return add_copy(pass, step, form, SP_KERNEL_ID_channels_block, root, value->blocked);
 }
 
 sp_status sp__block_read(sp_block_pass *pass, const sp_plan_step *step, uint32_t root,
                          const sp_image_form *form, uint32_t *blocked)
 {
     sp_block_value *value = &pass->values[root];
-    if (sp__block_is_in_form(pass, root, form)) {
-        *blocked = value->blocked;
-        return SP_OK;
+    if (!sp__block_is_in_form(pass, root, form)) {
+        const sp_image_form *from = &value->form;
+        const bool is_like = value->blocked != SP_NO_VALUE && from->images == form->images &&
+                             from->channels == form->channels && from->pixels == form->pixels;
+        if (!is_like) {
+            sp_image_form gapless = *form;
+            gapless.map = NULL;
+            SP_TRY(sp__block_read_plain(pass, step, root));
+            SP_TRY(block_plain(pass, step, root, &gapless));
+        }
+        if (!sp__block_is_in_form(pass, root, form)) {
+            SP_TRY(move_blocks(pass, step, root, form));
+        }
     }
-    SP_TRY(sp__block_read_plain(pass, step, root));
-    if (sp__image_form_is_plain(form)) {
-        *blocked = root;
-        return SP_OK;
-    }
-    SP_TRY(sp__plan_add_value(pass->builder, (uint64_t)sp__image_form_count(form) * sizeof(float),
-                              blocked));
-    value->form = *form;
-    value->blocked = *blocked;
-    value->writer = pass->builder->plan->step_count; /* the copy */
-    return add_copy(pass, step, form, SP_KERNEL_ID_channels_block, root, *blocked);
+    *blocked = value->blocked;
+    return SP_OK;
 }
 
 sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_form *form,
@@ -139,5 +190,6 @@ sp_status sp__plan_block(sp_plan_builder *builder)
     const sp_status status = run_steps(&pass, steps, count);
     sp_free(steps);
     sp_free(pass.values);
+    sp__block_maps_deinit(&pass);
     return status;
 }

@@ -17,13 +17,16 @@ typedef struct sp_block_value {
     bool is_plain;      /* as it was recorded */
     uint32_t blocked;   /* the value with its blocks, or SP_NO_VALUE */
     sp_image_form form; /* of that */
-    uint32_t writer;    /* the added step that writes the blocks, or SP_NO_STEP */
+    uint32_t writer;    /* the added step that writes the blocks; SP_NO_STEP: none, or a view */
 } sp_block_value;
 
 /* One pass over the recorded steps. */
 typedef struct sp_block_pass {
     sp_plan_builder *builder;
-    sp_block_value *values; /* by root of the recorded steps */
+    sp_block_value *values;      /* by root of the recorded steps */
+    const sp_channel_map **maps; /* grows; owned (plan_blocks_maps.h) */
+    uint32_t *offsets;           /* grows: values that are lists of offsets */
+    uint32_t map_count, map_capacity, offset_count, offset_capacity;
 } sp_block_pass;
 
 /* Is it blocked in this form? */
@@ -39,9 +42,10 @@ sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_for
                           uint32_t *blocked);
 
 /* Adds the step in blocks, if it can be; otherwise *is_done is false and nothing is added. The
- * second is for steps that compute or move elements. */
+ * second is for steps that compute or move elements, the third for those that become views. */
 sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 sp_status sp__block_elements(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
+sp_status sp__block_view(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 
 /* The convolution that computes the normalised image normalises it; that computes one operand of a
  * sum of two images adds the other one. *is_done is false if none can. */
@@ -62,6 +66,10 @@ sp_plan_binding sp__block_binding(uint32_t value, const sp_image_form *form, boo
 bool sp__block_is_whole(const sp_block_pass *pass, const sp_plan_binding *binding, int64_t count);
 
 int64_t sp__block_plain_count(const sp_image_form *form);
+
+/* The form in which steps that compute all lanes read a value of that form: itself, or without a
+ * map if too many lanes are empty. */
+sp_image_form sp__block_dense(const sp_image_form *form);
 
 /* The form of a blocked operand that has so many elements; NULL if it is not blocked. */
 const sp_image_form *sp__block_form(const sp_block_pass *pass, const sp_plan_binding *binding,

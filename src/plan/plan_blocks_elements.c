@@ -3,8 +3,10 @@
  * operands, Concat, Resize. */
 #include <string.h>
 
+#include "base/error.h"
+#include "base/heap.h"
 #include "base/macros.h"
-#include "plan/plan_blocks.h"
+#include "plan/plan_blocks_maps.h"
 
 /* ---- functions ---- */
 
@@ -50,7 +52,7 @@ static sp_status block_flat(sp_block_pass *pass, const sp_plan_step *step, bool 
     memcpy(&k, step->constants, step->constant_bytes);
     const sp_image_form *from = sp__block_form(pass, &step->bindings[0], k.flat.count);
     if (step->binding_count != 2 || from == NULL) return SP_OK;
-    const sp_image_form form = *from;
+    const sp_image_form form = sp__block_dense(from);
     if (!sp__block_is_whole(pass, sp__block_output(step), k.flat.count)) return SP_OK;
     k.flat.count = sp__image_form_count(&form);
     const uint64_t tiles = sp__lower_tiles((uint64_t)k.flat.count, (uint64_t)k.flat.tile_count);
@@ -99,17 +101,31 @@ typedef struct binary {
     sp_image_form form, forms[2]; /* of y, of the operands */
 } binary;
 
-/* The operand that is blocked decides the form. */
+/* The operand that is blocked decides the form; of two, the one that was computed last, since that
+ * is the form of its like further on. */
 static bool find_form(const sp_block_pass *pass, const sp_plan_step *step, binary *b)
 {
+    const sp_block_value *found = NULL;
     for (uint32_t i = 0; i < 2; i++) {
         if (b->kinds[i] != OPERAND_WHOLE) continue;
-        const sp_image_form *form = sp__block_form(pass, &step->bindings[i], b->k.count);
-        if (form == NULL) continue;
-        b->form = *form;
-        return true;
+        if (sp__block_form(pass, &step->bindings[i], b->k.count) == NULL) continue;
+        const sp_block_value *value = &pass->values[step->bindings[i].index];
+        /* SP_NO_STEP + 1 is 0. */
+        if (found == NULL || value->writer + 1 > found->writer + 1) found = value;
     }
-    return false;
+    if (found != NULL) b->form = sp__block_dense(&found->form);
+    return found != NULL;
+}
+
+/* Numbers that all images share say how many images there are. */
+static sp_status regroup_operands(sp_block_pass *pass, const sp_plan_step *step, const binary *b)
+{
+    const bool is_shared = b->kinds[0] == OPERAND_SHARED || b->kinds[1] == OPERAND_SHARED;
+    for (uint32_t i = 0; i < 2 && is_shared; i++) {
+        if (b->kinds[i] != OPERAND_WHOLE || step->bindings[i].where != SP_PLACE_ARENA) continue;
+        SP_TRY(sp__block_regroup(pass, step->bindings[i].index, b->k.dims[0]));
+    }
+    return SP_OK;
 }
 
 /* Has the operand, of b's form, an element where the kernel reads it? */
@@ -225,6 +241,7 @@ static sp_status block_binary(sp_block_pass *pass, const sp_plan_step *step, boo
     binary b = {.k = *(const sp_binary_constants *)step->constants};
     b.kinds[0] = kind_of(&b.k, b.k.a);
     b.kinds[1] = kind_of(&b.k, b.k.b);
+    SP_TRY(regroup_operands(pass, step, &b));
     if (!find_form(pass, step, &b)) return SP_OK;
     if (!sp__block_is_whole(pass, sp__block_output(step), b.k.count)) return SP_OK;
     bool is_list = true;
@@ -240,25 +257,11 @@ static sp_status block_binary(sp_block_pass *pass, const sp_plan_step *step, boo
 
 /* ---- images that are joined and cut ---- */
 
-/* Channels of one part of an image, [channels][pixels]: 0 if they are not whole blocks. */
-static int64_t part_channels(int64_t bytes, int64_t pixels)
-{
-    const int64_t channel = pixels * (int64_t)sizeof(float);
-    const int64_t channels = bytes / channel;
-    return bytes % channel == 0 && channels % SP_CHANNEL_BLOCK == 0 ? channels : 0;
-}
-
-/* The pixels of the first part that is blocked and has whole blocks; 0 if none is. */
-static int64_t find_pixels(const sp_block_pass *pass, const sp_plan_step *step,
-                           const sp_concat_constants *k)
-{
-    for (uint32_t i = 0; i < k->parts; i++) {
-        const int64_t count = k->outer * k->part_bytes[i] / (int64_t)sizeof(float);
-        const sp_image_form *form = sp__block_form(pass, &step->bindings[i], count);
-        if (form != NULL && form->images == k->outer) return form->pixels;
-    }
-    return 0;
-}
+/* Images that are joined along their channels. */
+typedef struct join {
+    const sp_concat_constants *k;
+    sp_image_form parts[SP_CONCAT_MAX_PARTS], whole;
+} join;
 
 /* Many parts are joined by several steps, each of which writes some of the output. */
 static bool is_all_of_join(const sp_concat_constants *k)
@@ -268,34 +271,107 @@ static bool is_all_of_join(const sp_concat_constants *k)
     return bytes == k->row_bytes;
 }
 
-/* Along the channels, of whole blocks: the parts have the same bytes and offsets in both layouts.
- */
-static sp_status block_concat(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+static int64_t part_count(const sp_concat_constants *k, uint32_t part)
 {
-    const sp_concat_constants *k = step->constants;
-    const int64_t pixels = find_pixels(pass, step, k), all = k->row_bytes / (int64_t)sizeof(float);
-    if (pixels == 0 || part_channels(k->row_bytes, pixels) == 0) return SP_OK;
-    if (!is_all_of_join(k)) return SP_OK;
-    if (!sp__block_is_whole(pass, sp__block_output(step), k->outer * all)) return SP_OK;
-    for (uint32_t i = 0; i < k->parts; i++) {
-        const int64_t count = k->outer * k->part_bytes[i] / (int64_t)sizeof(float);
-        if (part_channels(k->part_bytes[i], pixels) == 0) return SP_OK;
-        if (!sp__block_is_whole(pass, &step->bindings[i], count)) return SP_OK;
+    return k->outer * k->part_bytes[part] / (int64_t)sizeof(float);
+}
+
+/* The pixels of the first part that is blocked; 0 if none is. */
+static sp_status find_pixels(sp_block_pass *pass, const sp_plan_step *step, const join *j,
+                             int64_t *pixels)
+{
+    *pixels = 0;
+    for (uint32_t i = 0; i < j->k->parts && *pixels == 0; i++) {
+        const sp_plan_binding *part = &step->bindings[i];
+        if (sp__block_form(pass, part, part_count(j->k, i)) == NULL) continue;
+        SP_TRY(sp__block_regroup(pass, part->index, j->k->outer));
+        const sp_image_form *form = &pass->values[part->index].form;
+        if (form->images == j->k->outer) *pixels = form->pixels;
     }
-    *is_done = true;
+    return SP_OK;
+}
+
+/* The forms in which the parts are read; false if one has no channels of so many pixels. */
+static sp_status find_parts(sp_block_pass *pass, const sp_plan_step *step, int64_t pixels, join *j,
+                            bool *are_parts)
+{
+    const int64_t channel = pixels * (int64_t)sizeof(float);
+    *are_parts = false;
+    for (uint32_t i = 0; i < j->k->parts; i++) {
+        const sp_plan_binding *part = &step->bindings[i];
+        const int64_t count = part_count(j->k, i), channels = j->k->part_bytes[i] / channel;
+        if (j->k->part_bytes[i] % channel != 0 || channels == 0) return SP_OK;
+        if (!sp__block_is_whole(pass, part, count)) return SP_OK;
+        j->parts[i] = (sp_image_form){j->k->outer, channels, pixels, NULL};
+        const sp_image_form *form = sp__block_form(pass, part, count);
+        if (form == NULL || form->pixels != pixels) continue;
+        SP_TRY(sp__block_regroup(pass, part->index, j->k->outer));
+        if (form->images == j->k->outer) j->parts[i] = sp__block_dense(form);
+    }
+    *are_parts = true;
+    return SP_OK;
+}
+
+/* The form of the joined images: the blocks of the parts, one after the other. */
+static sp_status find_whole(sp_block_pass *pass, join *j)
+{
+    sp_image_form *whole = &j->whole;
+    int64_t blocks = 0, channels = 0;
+    for (uint32_t i = 0; i < j->k->parts; i++) channels += j->parts[i].channels;
+    uint32_t *lanes = sp__block_lanes_create(channels);
+    if (lanes == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+    *whole = (sp_image_form){j->parts[0].images, channels, j->parts[0].pixels, NULL};
+    channels = 0;
+    for (uint32_t i = 0; i < j->k->parts; i++) {
+        for (int64_t c = 0; c < j->parts[i].channels; c++) {
+            const int64_t lane = sp__image_form_lane(&j->parts[i], c);
+            lanes[channels++] = (uint32_t)(blocks * SP_CHANNEL_BLOCK + lane);
+        }
+        blocks += sp__image_form_blocks(&j->parts[i]);
+    }
+    const sp_status status = sp__block_map(pass, lanes, channels, blocks, &whole->map);
+    sp_free(lanes);
+    return status;
+}
+
+static sp_status add_join(sp_block_pass *pass, const sp_plan_step *step, const join *j)
+{
+    const int64_t block = j->whole.pixels * SP_CHANNEL_BLOCK * (int64_t)sizeof(float);
     sp_plan_binding bindings[SP_MAX_BINDINGS];
+    sp_concat_constants k = *j->k;
     uint32_t value;
-    for (uint32_t i = 0; i < k->parts; i++) {
-        const sp_image_form form = {k->outer, part_channels(k->part_bytes[i], pixels), pixels};
-        SP_TRY(sp__block_read(pass, step, step->bindings[i].index, &form, &value));
-        bindings[i] = sp__block_binding(value, &form, false);
+    k.row_bytes = 0;
+    for (uint32_t i = 0; i < k.parts; i++) {
+        SP_TRY(sp__block_read(pass, step, step->bindings[i].index, &j->parts[i], &value));
+        bindings[i] = sp__block_binding(value, &j->parts[i], false);
+        k.part_offset[i] = k.row_bytes;
+        k.part_bytes[i] = sp__image_form_blocks(&j->parts[i]) * block;
+        k.row_bytes += k.part_bytes[i];
     }
-    const sp_image_form form = {k->outer, part_channels(k->row_bytes, pixels), pixels};
-    SP_TRY(sp__block_write(pass, sp__block_output(step)->index, &form, &value));
-    bindings[k->parts] = sp__block_binding(value, &form, true);
+    SP_TRY(sp__block_write(pass, sp__block_output(step)->index, &j->whole, &value));
+    bindings[k.parts] = sp__block_binding(value, &j->whole, true);
     sp_plan_step blocked = *step;
     blocked.bindings = bindings;
+    blocked.constants = &k;
     return sp__plan_add_step(pass->builder, &blocked);
+}
+
+/* Along the channels: the blocks of the parts are copied. */
+static sp_status block_concat(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
+    join j = {.k = step->constants};
+    const int64_t all = j.k->outer * j.k->row_bytes / (int64_t)sizeof(float);
+    int64_t pixels;
+    bool are_parts;
+    if (!is_all_of_join(j.k)) return SP_OK;
+    if (!sp__block_is_whole(pass, sp__block_output(step), all)) return SP_OK;
+    SP_TRY(find_pixels(pass, step, &j, &pixels));
+    if (pixels == 0) return SP_OK;
+    SP_TRY(find_parts(pass, step, pixels, &j, &are_parts));
+    if (!are_parts) return SP_OK;
+    SP_TRY(find_whole(pass, &j));
+    *is_done = sp__image_form_is_dense(&j.whole);
+    return *is_done ? add_join(pass, step, &j) : SP_OK;
 }
 
 /* The nearest element along rows or columns of images. */
@@ -307,10 +383,10 @@ static sp_status block_resize(sp_block_pass *pass, const sp_plan_step *step, boo
     const int64_t planes = from->images * from->channels;
     /* The axis is inside a plane. */
     if (k.outer % planes != 0 || k.outer / planes * k.in * k.inner != from->pixels) return SP_OK;
-    const sp_image_form x = *from;
-    const sp_image_form y = {x.images, x.channels, x.pixels / k.in * k.out};
+    const sp_image_form x = sp__block_dense(from);
+    const sp_image_form y = {x.images, x.channels, x.pixels / k.in * k.out, x.map};
     if (!sp__block_is_whole(pass, sp__block_output(step), sp__block_plain_count(&y))) return SP_OK;
-    k.outer = k.outer / planes * x.images * sp__channel_blocks(x.channels);
+    k.outer = k.outer / planes * x.images * sp__image_form_blocks(&x);
     k.inner *= SP_CHANNEL_BLOCK;
     k.tile_outer = (k.tile_outer + SP_CHANNEL_BLOCK - 1) / SP_CHANNEL_BLOCK;
     const uint64_t tiles = sp__lower_tiles((uint64_t)k.outer, (uint64_t)k.tile_outer);

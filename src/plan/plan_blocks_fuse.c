@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "plan/plan_blocks.h"
+#include "plan/plan_blocks_maps.h"
 #include "plan/plan_fuse.h"
 
 /* The added step, a convolution without activation, that computes a value that only one step reads;
@@ -62,17 +62,28 @@ static sp_status extend_conv(sp_block_pass *pass, const conv_more *more, const s
     return sp__plan_append_name(builder, &step->op_name, last->op_name);
 }
 
+/* A depthwise convolution reads lists by lanes; the other one reads them by filters. */
+static const sp_channel_map *lane_map(const sp_block_pass *pass, const conv_more *more)
+{
+    const sp_plan_step *conv = &pass->builder->steps[more->conv];
+    return conv->kernel == SP_KERNEL_ID_depthwise_blocked_f32 ? pass->values[more->root].form.map
+                                                              : NULL;
+}
+
 sp_status sp__block_fuse_norm(sp_block_pass *pass, const sp_plan_step *norm,
                               const sp_norm_blocked_constants *constants, bool *is_done)
 {
-    conv_more more = {.root = norm->bindings[0].index, .count = 4, .operands = &norm->bindings[1]};
+    sp_plan_binding lists[4];
+    conv_more more = {.root = norm->bindings[0].index, .count = 4, .operands = lists};
     more.conv = find_conv(pass, more.root);
     if (more.conv == SP_NO_STEP) return SP_OK;
+    const sp_channel_map *map = lane_map(pass, &more);
     for (uint32_t i = 0; i < more.count; i++) {
         /* Lists that are there before the convolution. */
-        const sp_plan_binding *list = &more.operands[i];
-        if (list->where != SP_PLACE_ARENA) return SP_OK;
-        if (pass->builder->values[list->index].is_computed) return SP_OK;
+        lists[i] = norm->bindings[1 + i];
+        if (lists[i].where != SP_PLACE_ARENA) return SP_OK;
+        if (pass->builder->values[lists[i].index].is_computed) return SP_OK;
+        if (map != NULL && !sp__block_is_packable(pass, &lists[i])) return SP_OK;
     }
     more.constants = *(const sp_blocked_constants *)pass->builder->steps[more.conv].constants;
     if (more.constants.has_norm) return SP_OK;
@@ -80,6 +91,9 @@ sp_status sp__block_fuse_norm(sp_block_pass *pass, const sp_plan_step *norm,
     more.constants.epsilon = constants->epsilon;
     more.constants.of.activation = constants->activation;
     *is_done = true;
+    for (uint32_t i = 0; i < more.count && map != NULL; i++) {
+        SP_TRY(sp__block_pack(pass, &norm->bindings[1 + i], 1, map, &lists[i]));
+    }
     return extend_conv(pass, &more, norm);
 }
 

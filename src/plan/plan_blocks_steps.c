@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "plan/plan_blocks.h"
+#include "plan/plan_blocks_maps.h"
 
 const sp_plan_binding *sp__block_output(const sp_plan_step *step)
 {
@@ -33,6 +33,13 @@ int64_t sp__block_plain_count(const sp_image_form *form)
     return form->images * form->channels * form->pixels;
 }
 
+sp_image_form sp__block_dense(const sp_image_form *form)
+{
+    sp_image_form dense = *form;
+    if (!sp__image_form_is_dense(form)) dense.map = NULL;
+    return dense;
+}
+
 /* The form of a blocked operand that has so many elements; NULL if it is not blocked. */
 const sp_image_form *sp__block_form(const sp_block_pass *pass, const sp_plan_binding *binding,
                                     int64_t count)
@@ -54,10 +61,10 @@ void sp__block_set_in_place(sp_block_pass *pass, const sp_plan_step *step, uint3
     if (to != sp__block_output(step)->index) values[to].in_place = from;
 }
 
-/* ---- convolutions and pools ---- */
+/* ---- calls ---- */
 
-/* The weights packed, if they are constants of the graph. */
-static sp_status pack_weights(sp_block_pass *pass, const sp_plan_binding *weights,
+/* The weights, packed as columns of a matrix. */
+static sp_status pack_columns(sp_block_pass *pass, const sp_plan_binding *weights,
                               const sp_blocked_call *call, sp_plan_binding *out)
 {
     const sp_packing what = {
@@ -72,112 +79,241 @@ static sp_status pack_weights(sp_block_pass *pass, const sp_plan_binding *weight
     return sp__plan_pack_value(pass->builder, weights->index, &what, &out->index);
 }
 
-static bool is_packable(const sp_block_pass *pass, const sp_plan_binding *weights)
-{
-    const sp_graph *graph = pass->builder->plan->graph;
-    if (weights->where != SP_PLACE_ARENA || weights->index >= graph->value_count) return false;
-    const sp_plan_value *value = &pass->builder->values[weights->index];
-    return value->where == SP_PLACE_WEIGHT && graph->values[weights->index].is_constant &&
-           !value->is_tainted && !value->is_computed;
-}
+/* What a convolution reads besides images. */
+typedef struct conv_operands {
+    sp_plan_binding weights, bias, offsets;
+} conv_operands;
 
 static sp_status add_call(sp_block_pass *pass, const sp_plan_step *step, sp_kernel_id kernel,
-                          const sp_blocked_call *call)
+                          const sp_blocked_call *call, const conv_operands *operands)
 {
-    const bool is_conv = kernel != SP_KERNEL_ID_max_pool_blocked_f32;
-    sp_plan_binding bindings[SP_MAX_BINDINGS];
-    memcpy(bindings, step->bindings, step->binding_count * sizeof *bindings);
-    uint32_t x, y;
-    if (call->constants.is_plain) {
+    const sp_blocked_constants *k = &call->constants;
+    sp_plan_binding bindings[SP_MAX_BINDINGS] = {step->bindings[0]};
+    uint32_t x, y, count = 1;
+    if (k->is_plain) {
         SP_TRY(sp__block_read_plain(pass, step, bindings[0].index));
     } else {
         SP_TRY(sp__block_read(pass, step, bindings[0].index, &call->x, &x));
         bindings[0] = sp__block_binding(x, &call->x, false);
     }
-    if (is_conv) SP_TRY(pack_weights(pass, &step->bindings[1], call, &bindings[1]));
-    if (call->constants.of.has_bias) SP_TRY(sp__block_read_plain(pass, step, bindings[2].index));
+    if (operands != NULL) bindings[count++] = operands->weights;
+    if (k->has_offsets) bindings[count++] = operands->offsets;
+    if (k->of.has_bias) {
+        bindings[count++] = operands->bias;
+        if (operands->bias.where == SP_PLACE_ARENA) {
+            SP_TRY(sp__block_read_plain(pass, step, operands->bias.index));
+        }
+    }
     SP_TRY(sp__block_write(pass, sp__block_output(step)->index, &call->y, &y));
-    bindings[step->binding_count - 1] = sp__block_binding(y, &call->y, true);
+    bindings[count++] = sp__block_binding(y, &call->y, true);
     sp_plan_step blocked = *step;
     blocked.kernel = kernel;
+    blocked.binding_count = count;
     blocked.bindings = bindings;
-    blocked.constants = &call->constants;
-    blocked.constant_bytes = sizeof call->constants;
+    blocked.constants = k;
+    blocked.constant_bytes = sizeof *k;
     memcpy(blocked.grid, call->grid, sizeof blocked.grid);
     return sp__plan_add_step(pass->builder, &blocked);
 }
 
-/* The call for x as it is blocked, if it is in the form that the convolution reads. */
-static bool make_conv(const sp_block_pass *pass, const sp_plan_step *step, sp_blocked_call *call)
+static bool is_whole_call(const sp_block_pass *pass, const sp_plan_step *step,
+                          const sp_blocked_call *call)
 {
-    const sp_conv_constants *k = step->constants;
-    if (step->kernel == SP_KERNEL_ID_conv_depthwise_f32) return sp__blocked_depthwise(k, call);
-    const uint32_t x = step->bindings[0].index;
-    return (sp__blocked_conv(k, true, call) && sp__block_is_in_form(pass, x, &call->x)) ||
-           sp__blocked_conv(k, false, call);
+    return sp__block_is_whole(pass, &step->bindings[0], sp__block_plain_count(&call->x)) &&
+           sp__block_is_whole(pass, sp__block_output(step), sp__block_plain_count(&call->y));
+}
+
+/* ---- convolutions ---- */
+
+/* Does the convolution read x as it is blocked? */
+static bool reads_blocks(const sp_block_pass *pass, uint32_t x, const sp_image_form *form)
+{
+    const sp_block_value *value = &pass->values[x];
+    return value->blocked != SP_NO_VALUE && value->form.images == form->images &&
+           value->form.channels == form->channels && value->form.pixels == form->pixels;
+}
+
+/* The lanes of x that the call reads, and of y. */
+static sp_status set_maps(sp_block_pass *pass, uint32_t x, sp_blocked_call *call,
+                          conv_operands *operands)
+{
+    sp_blocked_constants *k = &call->constants;
+    SP_TRY(sp__block_group_map(pass, k->of.groups, k->of.filters, &call->y.map));
+    if (k->is_plain) return SP_OK;
+    SP_TRY(sp__block_group_map(pass, k->of.groups, k->of.channels, &call->x.map));
+    if (!sp__blocked_has_offsets(call)) return SP_OK;
+    sp_image_form form = call->x;
+    form.map = reads_blocks(pass, x, &call->x) ? pass->values[x].form.map : NULL;
+    if (form.map == call->x.map) return SP_OK; /* each group begins with a block */
+    call->x = form;
+    k->has_offsets = true;
+    k->x_blocks = sp__image_form_blocks(&form);
+    uint32_t offsets;
+    SP_TRY(sp__block_offsets(pass, &form, &offsets));
+    operands->offsets = (sp_plan_binding){
+        .where = SP_PLACE_ARENA, .index = offsets, .bytes = pass->builder->values[offsets].bytes};
+    return SP_OK;
+}
+
+static sp_status pack_weights(sp_block_pass *pass, const sp_plan_step *step,
+                              const sp_blocked_call *call, sp_plan_binding *out)
+{
+    if (call->y.map == NULL) return pack_columns(pass, &step->bindings[1], call, out);
+    return sp__block_pack(pass, &step->bindings[1], call->pack.depth, call->y.map, out);
 }
 
 static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
-    const bool is_depthwise = step->kernel == SP_KERNEL_ID_conv_depthwise_f32;
+    const sp_conv_constants *k = step->constants;
+    const uint32_t x = step->bindings[0].index;
+    sp_blocked_call call;
+    conv_operands operands = {.bias = step->bindings[2]};
+    if (!sp__blocked_conv(k, true, &call)) {
+        if (!sp__blocked_conv(k, false, &call)) return SP_OK;
+    } else {
+        SP_TRY(sp__block_regroup(pass, x, call.x.images));
+        if (!reads_blocks(pass, x, &call.x) && !sp__blocked_conv(k, false, &call)) return SP_OK;
+    }
+    if (!is_whole_call(pass, step, &call)) return SP_OK;
+    *is_done = true;
+    SP_TRY(set_maps(pass, x, &call, &operands));
+    SP_TRY(pack_weights(pass, step, &call, &operands.weights));
+    return add_call(pass, step, SP_KERNEL_ID_conv_blocked_f32, &call, &operands);
+}
+
+/* Each lane by itself: in the lanes of x, if what there is for each channel can be there too. */
+static sp_status block_depthwise(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
     const sp_plan_binding *x = &step->bindings[0];
     sp_blocked_call call;
-    if (x->where != SP_PLACE_ARENA || !is_packable(pass, &step->bindings[1])) return SP_OK;
-    if (!make_conv(pass, step, &call) ||
-        !sp__block_is_whole(pass, x, sp__block_plain_count(&call.x)) ||
-        !sp__block_is_whole(pass, sp__block_output(step), sp__block_plain_count(&call.y))) {
+    conv_operands operands = {.bias = step->bindings[2]};
+    if (!sp__blocked_depthwise(step->constants, &call) || !is_whole_call(pass, step, &call)) {
         return SP_OK;
     }
     *is_done = true;
-    return add_call(
-        pass, step,
-        is_depthwise ? SP_KERNEL_ID_depthwise_blocked_f32 : SP_KERNEL_ID_conv_blocked_f32, &call);
+    SP_TRY(sp__block_regroup(pass, x->index, call.x.images));
+    const bool has_bias = call.constants.of.has_bias;
+    const bool can_move = !has_bias || sp__block_is_packable(pass, &operands.bias);
+    if (can_move && reads_blocks(pass, x->index, &call.x)) {
+        call.x = sp__block_dense(&pass->values[x->index].form);
+    }
+    if (call.x.map == NULL) {
+        SP_TRY(pack_columns(pass, &step->bindings[1], &call, &operands.weights));
+    } else {
+        const int64_t taps = call.pack.depth;
+        sp__blocked_set_lanes(&call, &call.x);
+        SP_TRY(sp__block_pack(pass, &step->bindings[1], taps, call.x.map, &operands.weights));
+        if (has_bias) {
+            SP_TRY(sp__block_pack(pass, &step->bindings[2], 1, call.x.map, &operands.bias));
+        }
+    }
+    return add_call(pass, step, SP_KERNEL_ID_depthwise_blocked_f32, &call, &operands);
 }
+
+static sp_status block_any_conv(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
+    if (step->bindings[0].where != SP_PLACE_ARENA) return SP_OK;
+    if (!sp__block_is_packable(pass, &step->bindings[1])) return SP_OK;
+    return step->kernel == SP_KERNEL_ID_conv_f32 ? block_conv(pass, step, is_done)
+                                                 : block_depthwise(pass, step, is_done);
+}
+
+/* ---- pools and normalisation ---- */
 
 static sp_status block_max_pool(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
     const sp_pool_constants *k = step->constants;
-    const sp_image_form *form =
+    const sp_image_form *from =
         sp__block_form(pass, &step->bindings[0], k->planes * k->in_h * k->in_w);
     sp_blocked_call call;
-    if (form == NULL || !sp__blocked_max_pool(k, form, &call)) return SP_OK;
+    if (from == NULL) return SP_OK;
+    const sp_image_form form = sp__block_dense(from);
+    if (!sp__blocked_max_pool(k, &form, &call)) return SP_OK;
     if (!sp__block_is_whole(pass, sp__block_output(step), sp__block_plain_count(&call.y)))
         return SP_OK;
     *is_done = true;
-    return add_call(pass, step, SP_KERNEL_ID_max_pool_blocked_f32, &call);
+    return add_call(pass, step, SP_KERNEL_ID_max_pool_blocked_f32, &call, NULL);
+}
+
+static sp_status block_average_pool(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
+    const sp_window_constants *k = step->constants;
+    const sp_image_form *from =
+        sp__block_form(pass, &step->bindings[0], k->planes * k->in[0] * k->in[1] * k->in[2]);
+    sp_average_blocked_constants constants;
+    sp_blocked_call call;
+    uint32_t x, y;
+    if (from == NULL) return SP_OK;
+    const sp_image_form form = sp__block_dense(from);
+    if (!sp__blocked_average_pool(k, &form, &constants, &call)) return SP_OK;
+    if (!is_whole_call(pass, step, &call)) return SP_OK;
+    *is_done = true;
+    SP_TRY(sp__block_read(pass, step, step->bindings[0].index, &call.x, &x));
+    SP_TRY(sp__block_write(pass, sp__block_output(step)->index, &call.y, &y));
+    const sp_plan_binding bindings[2] = {sp__block_binding(x, &call.x, false),
+                                         sp__block_binding(y, &call.y, true)};
+    sp_plan_step blocked = *step;
+    blocked.kernel = SP_KERNEL_ID_average_pool_blocked_f32;
+    blocked.bindings = bindings;
+    blocked.constants = &constants;
+    blocked.constant_bytes = sizeof constants;
+    memcpy(blocked.grid, call.grid, sizeof blocked.grid);
+    return sp__plan_add_step(pass->builder, &blocked);
+}
+
+/* The four lists of a normalisation; by the map, if there is one. */
+static sp_status bind_lists(sp_block_pass *pass, const sp_plan_step *step,
+                            const sp_channel_map *map, sp_plan_binding *lists)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        lists[i] = step->bindings[1 + i];
+        if (map != NULL) SP_TRY(sp__block_pack(pass, &step->bindings[1 + i], 1, map, &lists[i]));
+        else if (lists[i].where == SP_PLACE_ARENA) {
+            SP_TRY(sp__block_read_plain(pass, step, lists[i].index));
+        }
+    }
+    return SP_OK;
+}
+
+static sp_status add_norm(sp_block_pass *pass, const sp_plan_step *step, const sp_image_form *form,
+                          const sp_norm_blocked_constants *constants, const uint32_t grid[3])
+{
+    uint32_t x, y;
+    sp_plan_binding bindings[6];
+    SP_TRY(bind_lists(pass, step, form->map, &bindings[1]));
+    SP_TRY(sp__block_read(pass, step, step->bindings[0].index, form, &x));
+    SP_TRY(sp__block_write(pass, step->bindings[5].index, form, &y));
+    sp__block_set_in_place(pass, step, 0, x, y);
+    bindings[0] = sp__block_binding(x, form, false);
+    bindings[5] = sp__block_binding(y, form, true);
+    sp_plan_step blocked = *step;
+    blocked.kernel = SP_KERNEL_ID_norm_blocked_f32;
+    blocked.bindings = bindings;
+    blocked.constants = constants;
+    blocked.constant_bytes = sizeof *constants;
+    memcpy(blocked.grid, grid, sizeof blocked.grid);
+    return sp__plan_add_step(pass->builder, &blocked);
 }
 
 static sp_status block_norm(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
     const sp_batch_norm_constants *norm = step->constants;
     const int64_t count = norm->planes * norm->plane;
-    const sp_image_form *from = sp__block_form(pass, &step->bindings[0], count);
+    const sp_plan_binding *x = &step->bindings[0];
     sp_norm_blocked_constants constants;
-    sp_plan_step blocked = *step;
-    if (from == NULL || !sp__blocked_norm(norm, from, &constants, blocked.grid)) return SP_OK;
+    uint32_t grid[3];
+    if (sp__block_form(pass, x, count) == NULL || norm->channels == 0) return SP_OK;
     if (!sp__block_is_whole(pass, sp__block_output(step), count)) return SP_OK;
+    SP_TRY(sp__block_regroup(pass, x->index, norm->planes / norm->channels));
+    sp_image_form form = sp__block_dense(&pass->values[x->index].form);
+    for (uint32_t i = 1; i < 5; i++) {
+        if (!sp__block_is_packable(pass, &step->bindings[i])) form.map = NULL;
+    }
+    if (!sp__blocked_norm(norm, &form, &constants, grid)) return SP_OK;
     *is_done = true;
-    const sp_image_form form = *from;
     bool is_fused = false;
     SP_TRY(sp__block_fuse_norm(pass, step, &constants, &is_fused));
-    if (is_fused) return SP_OK;
-    uint32_t x, y;
-    sp_plan_binding bindings[6];
-    memcpy(bindings, step->bindings, sizeof bindings);
-    for (uint32_t i = 1; i < 5; i++) {
-        if (bindings[i].where != SP_PLACE_ARENA) continue;
-        SP_TRY(sp__block_read_plain(pass, step, bindings[i].index));
-    }
-    SP_TRY(sp__block_read(pass, step, bindings[0].index, &form, &x));
-    SP_TRY(sp__block_write(pass, bindings[5].index, &form, &y));
-    sp__block_set_in_place(pass, step, 0, x, y);
-    bindings[0] = sp__block_binding(x, &form, false);
-    bindings[5] = sp__block_binding(y, &form, true);
-    blocked.kernel = SP_KERNEL_ID_norm_blocked_f32;
-    blocked.bindings = bindings;
-    blocked.constants = &constants;
-    blocked.constant_bytes = sizeof constants;
-    return sp__plan_add_step(pass->builder, &blocked);
+    return is_fused ? SP_OK : add_norm(pass, step, &form, &constants, grid);
 }
 
 sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
@@ -185,9 +321,14 @@ sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is
     switch (step->kernel) {
     case SP_KERNEL_ID_conv_f32:
     case SP_KERNEL_ID_conv_depthwise_f32:
-        return block_conv(pass, step, is_done);
+        return block_any_conv(pass, step, is_done);
     case SP_KERNEL_ID_max_pool_f32:
         return block_max_pool(pass, step, is_done);
+    case SP_KERNEL_ID_average_pool_f32:
+        return block_average_pool(pass, step, is_done);
+    case SP_KERNEL_ID_copy_strided:
+    case SP_KERNEL_ID_gather:
+        return sp__block_view(pass, step, is_done);
     case SP_KERNEL_ID_batch_norm_f32:
         return block_norm(pass, step, is_done);
     default:

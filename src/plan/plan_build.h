@@ -102,6 +102,11 @@ uint32_t sp__plan_input_value(const sp_plan_builder *builder, const sp_graph_nod
 /* Adds a value that the graph does not have: it is computed, and has these bytes. */
 sp_status sp__plan_add_value(sp_plan_builder *builder, uint64_t bytes, uint32_t *index);
 
+/* Adds a value that is a constant of the plan, which takes ownership of `data`, also on an error.
+ */
+sp_status sp__plan_add_constant(sp_plan_builder *builder, void *data, uint64_t bytes,
+                                uint32_t *index);
+
 /* ---- plan_packing.c ---- */
 
 /* The packing of a constant value: an equal one, or a new one. */

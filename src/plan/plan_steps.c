@@ -71,6 +71,15 @@ static sp_status add_value(sp_plan_builder *builder, sp_plan_value value, uint32
     return SP_OK;
 }
 
+sp_status sp__plan_add_constant(sp_plan_builder *builder, void *data, uint64_t bytes,
+                                uint32_t *index)
+{
+    const sp_array array = {.data = data, .bytes = bytes};
+    sp_plan_value value = {.bytes = bytes, .data = data, .where = SP_PLACE_CONSTANT};
+    SP_TRY(add_constant(builder, &array, &value.index));
+    return add_value(builder, value, index);
+}
+
 sp_status sp__plan_add_value(sp_plan_builder *builder, uint64_t bytes, uint32_t *index)
 {
     return add_value(builder, (sp_plan_value){.bytes = bytes, .is_computed = true}, index);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests of src/tensor, src/io, src/ops, src/graph, src/plan and src/exec: make test L=ops
 add_library(sp_model_fixture OBJECT
+    ${PROJECT_SOURCE_DIR}/tests/support/image_graph.c
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
     ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
 target_link_libraries(sp_model_fixture PUBLIC sp_test_support m)

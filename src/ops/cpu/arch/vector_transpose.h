@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes a square of vectors in registers: blocks of 1, 2, 4, ... elements on both sides of the
- * diagonal change places. */
+ * diagonal change places. And permutations of a vector. */
 #ifndef SP_OPS_CPU_ARCH_VECTOR_TRANSPOSE_H
 #define SP_OPS_CPU_ARCH_VECTOR_TRANSPOSE_H
 
@@ -21,6 +21,20 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_swap(sp_vector v, const int32_t dist
 #else
     sp_vector result;
     for (int32_t i = 0; i < SP_VECTOR; i++) result[i] = v[i ^ distance];
+    return result;
+#endif
+}
+
+/* Element i of the result is element index[i]. */
+static SP_ALWAYS_INLINE sp_vector sp_vector_permute(sp_vector v, sp_vector_bits index)
+{
+#if SP_VECTOR == 16
+    return (sp_vector)_mm512_permutexvar_ps((__m512i)index, (__m512)v);
+#elif defined(__AVX2__)
+    return (sp_vector)_mm256_permutevar8x32_ps((__m256)v, (__m256i)index);
+#else
+    sp_vector result;
+    for (int32_t i = 0; i < SP_VECTOR; i++) result[i] = v[index[i]];
     return result;
 #endif
 }

@@ -3,7 +3,8 @@
  * kernel column) in order, in segments, padding taps included, then the bias, then the activation.
  *
  * The input of a block of outputs is copied with its padding, a segment of channels at a time; that
- * of a pointwise convolution is read where it is. Between two segments the sums wait in y. */
+ * of a pointwise convolution is read where it is, in whatever lanes its channels are. Between two
+ * segments the sums wait in y. */
 #include "ops/cpu/blocked/blocked_block.h"
 
 /* Outputs of a pointwise convolution that read a segment of channels one after the other. */
@@ -11,8 +12,9 @@ enum { DIRECT_COLUMNS = 4 * SP_BLOCKED_OUTPUTS };
 
 typedef struct conv {
     const sp_blocked_constants *k;
-    const float *x, *w; /* of the image and the group */
+    const float *x, *w; /* of the image and the group; if there are `places`, of the image */
     float *y;
+    const int64_t *places; /* NULL, or of the group's channels in x */
     sp_epilogue_lists lists;
     sp_epilogue epilogue; /* of the panels that are computed */
     bool is_direct;       /* x is read where it is */
@@ -58,6 +60,12 @@ static void conv_init(conv *c, const sp_tile *tile)
     const int64_t in = b->is_plain ? k->channels : blocks_of(k->channels) * SP_BLOCK;
     c->k = b;
     c->x = (const float *)tile->bindings[0] + index * in * k->in_h * k->in_w;
+    c->places = NULL;
+    if (b->has_offsets) {
+        c->x =
+            (const float *)tile->bindings[0] + image * b->x_blocks * SP_BLOCK * k->in_h * k->in_w;
+        c->places = (const int64_t *)tile->bindings[2] + group * k->channels;
+    }
     c->w = (const float *)tile->bindings[1] + group * all_blocks * SP_BLOCK * taps;
     c->lists = sp_epilogue_find(tile, group * k->filters);
     sp_epilogue_init(&c->epilogue, tile);
@@ -65,9 +73,7 @@ static void conv_init(conv *c, const sp_tile *tile)
     c->first_block = tile->index[1] % splits * b->tile_blocks;
     c->last_block = sp_size_least(c->first_block + b->tile_blocks, all_blocks);
     c->channels = sp_size_least(k->segment / (k->kernel_h * k->kernel_w), k->channels);
-    c->is_direct = !b->is_plain && k->kernel_h == 1 && k->kernel_w == 1 && k->stride_h == 1 &&
-                   k->stride_w == 1 && k->in_h == k->out_h && k->in_w == k->out_w &&
-                   k->pad_top == 0 && k->pad_left == 0;
+    c->is_direct = !b->is_plain && sp_blocked_is_direct(k);
     if (c->is_direct) {
         c->patch = (sp_patch){.rows = 1, .columns = sp_size_least(b->tile_columns, DIRECT_COLUMNS)};
     } else {
@@ -75,7 +81,7 @@ static void conv_init(conv *c, const sp_tile *tile)
                         b->is_plain ? c->channels : blocks_of(c->channels), b->tile_rows,
                         b->tile_columns);
     }
-    find_offsets(c);
+    if (c->places == NULL) find_offsets(c);
 }
 
 /* ---- outputs ---- */
@@ -138,15 +144,25 @@ RUN_ROW(1)
 RUN_ROW(2)
 RUN_ROW(4)
 #if SP_VECTOR == 16
+RUN_ROW(3)
 RUN_ROW(8)
 #endif
 
-/* The most panels that fit with pieces of so many outputs. */
-static int64_t panels_of(int64_t outputs)
+/* Of `left` panels, those that are computed next, in pieces of so many outputs. One alone loads an
+ * input for each multiply-add, so 3 and 5 are cut into parts of about the same size. */
+static int64_t panels_of(int64_t outputs, int64_t left)
 {
     int64_t panels = SP_VECTOR == 16 ? 8 : 4;
     while (panels > 1 && panels * outputs * SP_BLOCK_VECTORS > SP_BLOCKED_SUMS) panels /= 2;
+    if (SP_VECTOR == 16 && panels > 1 && (left == 3 || (left == 5 && panels < 8))) return 3;
+    while (panels > left) panels /= 2;
     return panels;
+}
+
+/* The most outputs of so many panels. */
+static int64_t outputs_of(int64_t panels)
+{
+    return SP_BLOCKED_SUMS / (panels * SP_BLOCK_VECTORS);
 }
 
 /* All rows of a patch for `panels` panels of filters. */
@@ -157,6 +173,9 @@ static void run_panels(const conv *c, int64_t panels, out_row row, int64_t rows,
 #if SP_VECTOR == 16
         case 8:
             run_row_8(&row, c->k->is_plain, most);
+            break;
+        case 3:
+            run_row_3(&row, c->k->is_plain, most);
             break;
 #endif
         case 4:
@@ -186,9 +205,9 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
     const sp_conv_constants *k = &c->k->of;
     const int64_t pieces = (o->columns + SP_BLOCKED_OUTPUTS - 1) / SP_BLOCKED_OUTPUTS;
     const int64_t most = (o->columns + pieces - 1) / pieces;
-    int64_t panels = panels_of(most);
+    int64_t panels;
     for (int64_t f = c->first_block; f < c->last_block; f += panels) {
-        while (panels > c->last_block - f) panels /= 2;
+        panels = panels_of(most, c->last_block - f);
         if (s->is_last) {
             sp_epilogue_load(s->epilogue, &c->lists, f * SP_BLOCK, panels * SP_BLOCK, k->filters);
         }
@@ -197,7 +216,7 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
                              .w = w + f * s->panel,
                              .y = c->y + f * s->plane + (o->row * k->out_w + o->column) * SP_BLOCK,
                              .columns = o->columns};
-        run_panels(c, panels, row, o->rows, most);
+        run_panels(c, panels, row, o->rows, sp_size_least(most, outputs_of(panels)));
     }
 }
 
@@ -213,9 +232,14 @@ static void run_block(conv *c, const out_block *o, float *patch)
     for (int64_t first = 0; first < k->channels; first += c->channels) {
         const int64_t channels = sp_size_least(c->channels, k->channels - first);
         /* A segment of fewer channels than a block may begin inside it. */
-        const int64_t inside = c->k->is_plain ? 0 : first % SP_BLOCK;
+        const bool is_inside = !c->k->is_plain && c->places == NULL;
+        const int64_t inside = is_inside ? first % SP_BLOCK : 0;
         const float *in = c->x + (first - inside) * k->in_h * k->in_w;
         s.depth = channels * taps;
+        if (c->places != NULL) {
+            in = c->x;
+            s.offsets = c->places + first;
+        }
         s.is_first = first == 0;
         s.is_last = first + channels == k->channels;
         if (c->is_direct) {

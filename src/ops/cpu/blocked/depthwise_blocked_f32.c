@@ -43,9 +43,10 @@ static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const depthwise *d
     }
 }
 
-static void run_row(const void *kernel, const float *x, float *y, int64_t columns)
+static void run_row(const void *kernel, const float *x, float *y, sp_patch_row outputs)
 {
     const depthwise *d = kernel;
+    const int64_t columns = outputs.columns;
     int64_t i = 0;
     for (; i + OUTPUTS <= columns; i += OUTPUTS) {
         run_outputs(OUTPUTS, d, x + i * SP_BLOCK, y + i * SP_BLOCK);

@@ -27,13 +27,24 @@ typedef struct sp_epilogue {
     float factor[SP_EPILOGUE_CHANNELS], offset[SP_EPILOGUE_CHANNELS];
 } sp_epilogue;
 
-/* The lists of the bindings that follow the weights. */
+/* The binding that follows the weights and the offsets. */
+static inline uint32_t sp_epilogue_first(const sp_blocked_constants *b)
+{
+    return b->has_offsets ? 3 : 2;
+}
+
+/* The binding that follows the lists. */
+static inline uint32_t sp_epilogue_last(const sp_blocked_constants *b)
+{
+    return sp_epilogue_first(b) + (b->of.has_bias ? 1u : 0) + (b->has_norm ? 4u : 0);
+}
+
 static inline sp_epilogue_lists sp_epilogue_find(const sp_tile *tile, int64_t channel)
 {
     const sp_blocked_constants *b = tile->constants;
-    const uint32_t norm = b->of.has_bias ? 3 : 2;
+    const uint32_t first = sp_epilogue_first(b), norm = first + (b->of.has_bias ? 1 : 0);
     sp_epilogue_lists lists = {.epsilon = b->epsilon};
-    if (b->of.has_bias) lists.bias = (const float *)tile->bindings[2] + channel;
+    if (b->of.has_bias) lists.bias = (const float *)tile->bindings[first] + channel;
     if (!b->has_norm) return lists;
     lists.scale = (const float *)tile->bindings[norm] + channel;
     lists.offset = (const float *)tile->bindings[norm + 1] + channel;
@@ -46,18 +57,16 @@ static inline sp_epilogue_lists sp_epilogue_find(const sp_tile *tile, int64_t ch
 static inline float *sp_epilogue_output(const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
-    const uint32_t more = (b->of.has_bias ? 1u : 0) + (b->has_norm ? 4u : 0);
-    return tile->bindings[2 + more + (b->has_other ? 1u : 0)];
+    return tile->bindings[sp_epilogue_last(b) + (b->has_other ? 1u : 0)];
 }
 
 /* Sets what is the same for all channels. */
 static inline void sp_epilogue_init(sp_epilogue *e, const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
-    const uint32_t more = (b->of.has_bias ? 1u : 0) + (b->has_norm ? 4u : 0);
     e->has_relu = b->of.activation == SP_ACTIVATION_RELU;
     e->activation = e->has_relu ? SP_ACTIVATION_NONE : b->of.activation;
-    e->other = b->has_other ? tile->bindings[2 + more] : NULL;
+    e->other = b->has_other ? tile->bindings[sp_epilogue_last(b)] : NULL;
     e->y = sp_epilogue_output(tile);
 }
 

@@ -37,10 +37,10 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t count, const pool *p, con
     }
 }
 
-static void run_row(const void *kernel, const float *x, float *y, int64_t columns)
+static void run_row(const void *kernel, const float *x, float *y, sp_patch_row outputs)
 {
     const pool *p = kernel;
-    const int64_t count = columns * SP_BLOCK_VECTORS;
+    const int64_t count = outputs.columns * SP_BLOCK_VECTORS;
     int64_t i = 0;
     for (; i + TOGETHER <= count; i += TOGETHER) {
         run_vectors(TOGETHER, p, x + i * SP_VECTOR, y + i * SP_VECTOR);

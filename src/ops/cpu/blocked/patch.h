@@ -165,12 +165,17 @@ static inline void sp_patch_begin(sp_patch *p, const sp_tile *tile, int64_t *off
     sp_patch_taps(p, offsets);
 }
 
-/* Computes the tile's outputs: run_row(kernel, x, y, columns) for each row of a patch, whose first
+/* Outputs [column, column + columns) of a row of a plane. */
+typedef struct sp_patch_row {
+    int64_t row, column, columns;
+} sp_patch_row;
+
+/* Computes the tile's outputs: run_row(kernel, x, y, outputs) for each row of a patch, whose first
  * output has the input x of the patch. The tensors are x and y. */
 static SP_ALWAYS_INLINE void sp_patch_run(const sp_patch *p, const sp_tile *tile, const float *x,
                                           float *y, const float padding, const void *kernel,
                                           void (*const run_row)(const void *kernel, const float *x,
-                                                                float *y, int64_t columns))
+                                                                float *y, sp_patch_row outputs))
 {
     const sp_blocked_constants *b = tile->constants;
     const sp_conv_constants *k = &b->of;
@@ -187,7 +192,8 @@ static SP_ALWAYS_INLINE void sp_patch_run(const sp_patch *p, const sp_tile *tile
             sp_patch_copy(p, true, x, 1, row, rows, column, padding, patch);
             for (int64_t r = 0; r < rows; r++) {
                 run_row(kernel, patch + r * p->out_row,
-                        y + ((row + r) * k->out_w + column) * SP_BLOCK, columns);
+                        y + ((row + r) * k->out_w + column) * SP_BLOCK,
+                        (sp_patch_row){row + r, column, columns});
             }
         }
     }

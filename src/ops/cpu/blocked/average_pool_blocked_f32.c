@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Average over windows of images in blocks of channels; the same sum and quotient as
+ * average_pool_f32. The lanes of a vector are channels. */
+#include "ops/cpu/blocked/patch.h"
+#include "ops/cpu/reduce/lanes.h"
+
+typedef struct pool {
+    const sp_average_blocked_constants *k;
+    int64_t taps;
+    int64_t offsets[SP_CONV_MAX_SEGMENT];
+} pool;
+
+/* Taps along one axis that the average of output `index` counts. `end`: the padding behind. */
+static int64_t count_taps(const pool *p, int64_t first, int64_t dilation, int64_t kernel,
+                          int64_t size, int64_t before, int64_t end)
+{
+    if (!p->k->counts_padding) before = end = 0;
+    const sp_tap_range range = sp_clip_taps(first + before, dilation, kernel, size + before + end);
+    return range.last - range.first;
+}
+
+static int64_t count_rows(const pool *p, int64_t row)
+{
+    const sp_conv_constants *k = &p->k->window.of;
+    return count_taps(p, row * k->stride_h - k->pad_top, k->dilation_h, k->kernel_h, k->in_h,
+                      k->pad_top, p->k->pad_bottom);
+}
+
+static int64_t count_columns(const pool *p, int64_t column)
+{
+    const sp_conv_constants *k = &p->k->window.of;
+    return count_taps(p, column * k->stride_w - k->pad_left, k->dilation_w, k->kernel_w, k->in_w,
+                      k->pad_left, p->k->pad_right);
+}
+
+/* Padding is +0, which changes no lane: none is -0. */
+static SP_ALWAYS_INLINE sp_vector sum_taps(const int64_t taps, const pool *p, const float *x)
+{
+    sp_vector lanes[SP_LANES];
+#pragma GCC unroll 16
+    for (int64_t t = 0; t < SP_LANES; t++) {
+        if (t < taps) lanes[t] = sp_vector_splat(0) + sp_vector_load(x + p->offsets[t]);
+    }
+    for (int64_t t = SP_LANES; t < taps; t++) {
+        lanes[t % SP_LANES] += sp_vector_load(x + p->offsets[t]);
+    }
+#pragma GCC unroll 4
+    for (int64_t step = SP_LANES / 2; step > 0; step /= 2) {
+#pragma GCC unroll 8
+        for (int64_t l = 0; l < step; l++) {
+            if (l + step < taps) lanes[l] += lanes[l + step];
+        }
+    }
+    return lanes[0];
+}
+
+static void run_row(const void *kernel, const float *x, float *y, sp_patch_row outputs)
+{
+    const pool *p = kernel;
+    const int64_t rows = count_rows(p, outputs.row);
+    for (int64_t i = 0; i < outputs.columns; i++, x += SP_BLOCK, y += SP_BLOCK) {
+        const sp_vector count =
+            sp_vector_splat((float)(rows * count_columns(p, outputs.column + i)));
+        for (int64_t v = 0; v < SP_BLOCK; v += SP_VECTOR) {
+            sp_vector sum;
+            if (p->taps == 9) sum = sum_taps(9, p, x + v);
+            else if (p->taps == 4) sum = sum_taps(4, p, x + v);
+            else sum = sum_taps(p->taps, p, x + v);
+            sp_vector_store(y + v, sp_vector_canonical(sum / count));
+        }
+    }
+}
+
+sp_status SP_KERNEL(average_pool_blocked_f32)(const sp_tile *tile)
+{
+    const sp_average_blocked_constants *k = tile->constants;
+    pool p = {.k = k, .taps = k->window.of.kernel_h * k->window.of.kernel_w};
+    sp_patch patch;
+    sp_patch_begin(&patch, tile, p.offsets);
+    sp_patch_run(&patch, tile, tile->bindings[0], tile->bindings[1], 0, &p, run_row);
+    return SP_OK;
+}
