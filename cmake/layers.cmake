@@ -27,13 +27,19 @@ set(SP_ISA_FLAGS_neon -DSP_NEON=1
     $<$<C_COMPILER_ID:GNU>:-fno-version-loops-for-strides>)
 # Kernels read neither errno nor floating-point exception flags; these flags change no result bits.
 # -fno-fast-math, which sp_flags has too, resets the two after it: CMake keeps the first of equal flags.
-set(SP_KERNEL_FLAGS -O3 -fno-fast-math -fno-math-errno -fno-trapping-math -Wno-psabi)
+set(SP_KERNEL_FLAGS -fno-fast-math -fno-math-errno -fno-trapping-math -Wno-psabi)
 # Of compact kernels: loops over elements are vectorised as with -O3, but the few iterations that are
 # left over stay loops. Unrolled, they would be most of a kernel's code.
 set(SP_COMPACT_FLAGS -O2
     $<$<C_COMPILER_ID:GNU>:-ftree-vectorize>
     $<$<C_COMPILER_ID:GNU>:-fvect-cost-model=dynamic>
     $<$<C_COMPILER_ID:GNU>:-funswitch-loops>)
+# Where kernels are compiled to be checked, or run little, half of a build is their optimisation.
+if(SP_ANALYZE OR SP_SCHED OR SP_FUZZ)
+    set(SP_COMPACT_FLAGS "")
+else()
+    list(PREPEND SP_KERNEL_FLAGS -O3)
+endif()
 # Dispatches announce the ranges that kernels access (base/announce.h): instrumenting every access in
 # them would be far too slow, and vector accesses are never instrumented.
 if(SP_SCHED OR SP_SANITIZE MATCHES "thread")

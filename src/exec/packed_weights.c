@@ -147,8 +147,8 @@ static sp_status batch_fill(const sp_packed_weights *table, const sp_packed_requ
         if (!is_missing(request, found, i)) continue;
         const sp_packing *packing = &request->plan->packings[i];
         status = copy_init(table, request, packing, &room, at, constants, copy++);
-        constants += (packing->constant_bytes + CONSTANT_ALIGNMENT - 1) / CONSTANT_ALIGNMENT *
-                     CONSTANT_ALIGNMENT;
+        const size_t used = (size_t)packing->constant_bytes + CONSTANT_ALIGNMENT - 1;
+        constants += used / CONSTANT_ALIGNMENT * CONSTANT_ALIGNMENT;
         at += (packing->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     sp_fpenv_leave(before);

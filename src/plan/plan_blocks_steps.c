@@ -79,7 +79,7 @@ static sp_status pack_columns(sp_block_pass *pass, const sp_plan_binding *weight
     return sp__plan_pack_value(pass->builder, weights->index, &what, &out->index);
 }
 
-/* What a convolution reads besides images. */
+/* What a convolution reads besides images; nothing of a pool. */
 typedef struct conv_operands {
     sp_plan_binding weights, bias, offsets;
 } conv_operands;
@@ -96,7 +96,7 @@ static sp_status add_call(sp_block_pass *pass, const sp_plan_step *step, sp_kern
         SP_TRY(sp__block_read(pass, step, bindings[0].index, &call->x, &x));
         bindings[0] = sp__block_binding(x, &call->x, false);
     }
-    if (operands != NULL) bindings[count++] = operands->weights;
+    if (kernel != SP_KERNEL_ID_max_pool_blocked_f32) bindings[count++] = operands->weights;
     if (k->has_offsets) bindings[count++] = operands->offsets;
     if (k->of.has_bias) {
         bindings[count++] = operands->bias;
@@ -232,7 +232,8 @@ static sp_status block_max_pool(sp_block_pass *pass, const sp_plan_step *step, b
     if (!sp__block_is_whole(pass, sp__block_output(step), sp__block_plain_count(&call.y)))
         return SP_OK;
     *is_done = true;
-    return add_call(pass, step, SP_KERNEL_ID_max_pool_blocked_f32, &call, NULL);
+    const conv_operands none = {0};
+    return add_call(pass, step, SP_KERNEL_ID_max_pool_blocked_f32, &call, &none);
 }
 
 static sp_status block_average_pool(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)

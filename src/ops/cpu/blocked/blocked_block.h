@@ -32,26 +32,51 @@ typedef struct sp_blocked_segment {
     bool is_first, is_last;
 } sp_blocked_segment;
 
+/* The chains of a vector of filters, SP_BLOCK floats apart, are added to the sums in y. */
+static SP_ALWAYS_INLINE void sp_blocked_add_chains(const float *chain, int64_t outputs,
+                                                   bool is_first, float *y)
+{
+    for (int64_t p = 0; p < outputs; p++, chain += SP_BLOCK, y += SP_BLOCK) {
+        sp_vector sum = sp_vector_splat(0);
+        if (!is_first) sum = sp_vector_load(y);
+        sp_vector_store(y, sum + sp_vector_load(chain));
+    }
+}
+
+/* The same, the last ones. */
+static SP_ALWAYS_INLINE void sp_blocked_finish_chains(const unsigned kind, const sp_epilogue *e,
+                                                      int64_t channel, const float *chain,
+                                                      int64_t outputs, bool is_first, float *y)
+{
+    const sp_epilogue_vectors v = sp_epilogue_of(kind, e, channel);
+    const float *other = (kind & SP_EPILOGUE_OTHER) != 0 ? e->other + (y - e->y) : y;
+    for (int64_t p = 0; p < outputs; p++, chain += SP_BLOCK, y += SP_BLOCK, other += SP_BLOCK) {
+        sp_vector sum = sp_vector_splat(0);
+        if (!is_first) sum = sp_vector_load(y);
+        sum = sp_epilogue_apply(kind, &v, sum + sp_vector_load(chain), other);
+        sp_vector_store(y, sum);
+    }
+}
+
 /* Adds the chains of a segment, [panels][outputs][SP_BLOCK], to the sums in y. Apart from the loop
  * that computes them, whose registers its constants would take. */
 static SP_NOINLINE void sp_blocked_add(const sp_blocked_segment *s, const float *chains,
                                        int64_t panels, int64_t outputs, float *y)
 {
+    const sp_epilogue *e = s->epilogue;
     for (int64_t f = 0; f < panels; f++) {
         for (int64_t v = 0; v < SP_BLOCK; v += SP_VECTOR) {
             const float *chain = chains + f * outputs * SP_BLOCK + v;
             float *to = y + f * s->plane + v;
-            for (int64_t p = 0; p < outputs; p++, chain += SP_BLOCK, to += SP_BLOCK) {
-                sp_vector sum = {0};
-                if (!s->is_first) sum = sp_vector_load(to);
-                sum += sp_vector_load(chain);
-                if (s->is_last) sum = sp_epilogue_apply(s->epilogue, f * SP_BLOCK + v, sum, to);
-                sp_vector_store(to, sum);
+            if (!s->is_last) {
+                sp_blocked_add_chains(chain, outputs, s->is_first, to);
+                continue;
             }
+            SP_EPILOGUE_CALL(e->kind, sp_blocked_finish_chains, e, f * SP_BLOCK + v, chain, outputs,
+                             s->is_first, to);
         }
     }
-    if (!s->is_last) return;
-    sp_activate(s->epilogue->activation, y, panels, s->plane, outputs * SP_BLOCK);
+    if (s->is_last) sp_activate(e->activation, y, panels, s->plane, outputs * SP_BLOCK);
 }
 
 /* Runs a segment; all but the pointers are constants after inlining. Outputs are `step` floats

@@ -155,7 +155,7 @@ static int64_t panels_of(int64_t outputs, int64_t left)
     int64_t panels = SP_VECTOR == 16 ? 8 : 4;
     while (panels > 1 && panels * outputs * SP_BLOCK_VECTORS > SP_BLOCKED_SUMS) panels /= 2;
     if (SP_VECTOR == 16 && panels > 1 && (left == 3 || (left == 5 && panels < 8))) return 3;
-    while (panels > left) panels /= 2;
+    while (panels > left && panels > 1) panels /= 2;
     return panels;
 }
 

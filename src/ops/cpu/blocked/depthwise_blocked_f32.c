@@ -15,9 +15,10 @@ typedef struct depthwise {
     int64_t offsets[SP_CONV_MAX_SEGMENT];
 } depthwise;
 
-/* `count` outputs, a constant after inlining. */
-static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const depthwise *d, const float *x,
-                                         float *y)
+/* `count` outputs; it and `kind` are constants after inlining. */
+static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const unsigned kind,
+                                         const depthwise *d, const sp_epilogue_vectors *vectors,
+                                         const float *x, float *y)
 {
     enum { V = SP_BLOCK_VECTORS };
     sp_vector acc[OUTPUTS * V] = {0};
@@ -34,28 +35,41 @@ static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const depthwise *d
             }
         }
     }
+    const float *other =
+        (kind & SP_EPILOGUE_OTHER) != 0 ? d->epilogue.other + (y - d->epilogue.y) : y;
 #pragma GCC unroll 8
     for (int64_t i = 0; i < count * V; i++) {
         /* As for every sum of a chain: +0 + the chain. */
         const sp_vector sum = sp_vector_splat(0) + acc[i];
         sp_vector_store(y + i * SP_VECTOR,
-                        sp_epilogue_apply(&d->epilogue, i % V * SP_VECTOR, sum, y + i * SP_VECTOR));
+                        sp_epilogue_apply(kind, &vectors[i % V], sum, other + i * SP_VECTOR));
+    }
+}
+
+static SP_ALWAYS_INLINE void run_columns(const unsigned kind, const depthwise *d, const float *x,
+                                         float *y, int64_t columns)
+{
+    sp_epilogue_vectors vectors[SP_BLOCK_VECTORS];
+    int64_t i = 0;
+    for (int64_t v = 0; v < SP_BLOCK_VECTORS; v++) {
+        vectors[v] = sp_epilogue_of(kind, &d->epilogue, v * SP_VECTOR);
+    }
+    for (; i + OUTPUTS <= columns; i += OUTPUTS) {
+        run_outputs(OUTPUTS, kind, d, vectors, x + i * SP_BLOCK, y + i * SP_BLOCK);
+    }
+    for (; i + OUTPUTS / 2 <= columns; i += OUTPUTS / 2) {
+        run_outputs(OUTPUTS / 2, kind, d, vectors, x + i * SP_BLOCK, y + i * SP_BLOCK);
+    }
+    for (; i < columns; i++) {
+        run_outputs(1, kind, d, vectors, x + i * SP_BLOCK, y + i * SP_BLOCK);
     }
 }
 
 static void run_row(const void *kernel, const float *x, float *y, sp_patch_row outputs)
 {
     const depthwise *d = kernel;
-    const int64_t columns = outputs.columns;
-    int64_t i = 0;
-    for (; i + OUTPUTS <= columns; i += OUTPUTS) {
-        run_outputs(OUTPUTS, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
-    }
-    for (; i + OUTPUTS / 2 <= columns; i += OUTPUTS / 2) {
-        run_outputs(OUTPUTS / 2, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
-    }
-    for (; i < columns; i++) run_outputs(1, d, x + i * SP_BLOCK, y + i * SP_BLOCK);
-    sp_activate(d->epilogue.activation, y, 1, 0, columns * SP_BLOCK);
+    SP_EPILOGUE_CALL(d->epilogue.kind, run_columns, d, x, y, outputs.columns);
+    sp_activate(d->epilogue.activation, y, 1, 0, outputs.columns * SP_BLOCK);
 }
 
 sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)

@@ -8,6 +8,9 @@
 #include "ops/cpu/arch/vector_parts.h"
 #include "ops/cpu/gemm/activate.h"
 
+/* Computed in registers; loops over outputs are compiled for each sum of these. */
+enum { SP_EPILOGUE_NORM = 1, SP_EPILOGUE_OTHER = 2, SP_EPILOGUE_RELU = 4 };
+
 enum { SP_EPILOGUE_BLOCKS = 8, SP_EPILOGUE_CHANNELS = SP_EPILOGUE_BLOCKS * SP_CHANNEL_BLOCK };
 
 /* The lists, NULL if there are none, from the first channel of the call's group on. */
@@ -18,11 +21,11 @@ typedef struct sp_epilogue_lists {
 
 /* Of some channels. */
 typedef struct sp_epilogue {
-    bool has_bias, has_norm;
-    bool has_relu;      /* with the rest, in registers */
+    unsigned kind;      /* of SP_EPILOGUE_NORM and the others: what there is but the bias */
     const float *other; /* NULL, or the image that is added */
     const float *y;     /* the tensor that is written; `other` has its layout */
     uint8_t activation; /* of stored outputs: none, or another one */
+    /* Without a bias +0, which changes no sum: none is -0. */
     float bias[SP_EPILOGUE_CHANNELS], mean[SP_EPILOGUE_CHANNELS];
     float factor[SP_EPILOGUE_CHANNELS], offset[SP_EPILOGUE_CHANNELS];
 } sp_epilogue;
@@ -64,8 +67,10 @@ static inline float *sp_epilogue_output(const sp_tile *tile)
 static inline void sp_epilogue_init(sp_epilogue *e, const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
-    e->has_relu = b->of.activation == SP_ACTIVATION_RELU;
-    e->activation = e->has_relu ? SP_ACTIVATION_NONE : b->of.activation;
+    const bool has_relu = b->of.activation == SP_ACTIVATION_RELU;
+    e->kind = (b->has_norm ? SP_EPILOGUE_NORM : 0u) | (b->has_other ? SP_EPILOGUE_OTHER : 0u) |
+              (has_relu ? SP_EPILOGUE_RELU : 0u);
+    e->activation = has_relu ? SP_ACTIVATION_NONE : b->of.activation;
     e->other = b->has_other ? tile->bindings[sp_epilogue_last(b)] : NULL;
     e->y = sp_epilogue_output(tile);
 }
@@ -88,14 +93,13 @@ static SP_ALWAYS_INLINE sp_vector sp_load_channels(const float *list, int64_t fi
 static inline void sp_epilogue_load(sp_epilogue *e, const sp_epilogue_lists *lists, int64_t first,
                                     int64_t most, int64_t count)
 {
-    e->has_bias = lists->bias != NULL;
-    e->has_norm = lists->scale != NULL && lists->offset != NULL && lists->mean != NULL &&
-                  lists->variance != NULL; /* all or none */
+    const bool has_norm = lists->scale != NULL && lists->offset != NULL && lists->mean != NULL &&
+                          lists->variance != NULL; /* all or none */
     for (int64_t i = 0; i < most; i += SP_VECTOR) {
-        if (e->has_bias) {
-            sp_vector_store(e->bias + i, sp_load_channels(lists->bias, first + i, count));
-        }
-        if (!e->has_norm) continue;
+        sp_vector bias = sp_vector_splat(0);
+        if (lists->bias != NULL) bias = sp_load_channels(lists->bias, first + i, count);
+        sp_vector_store(e->bias + i, bias);
+        if (!has_norm) continue;
         const sp_vector scale = sp_load_channels(lists->scale, first + i, count);
         const sp_vector variance = sp_load_channels(lists->variance, first + i, count);
         sp_vector_store(e->factor + i, sp_norm_factor(scale, variance, lists->epsilon));
@@ -117,22 +121,63 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_relu(sp_vector x)
     return sp_vector_larger(zeros, x) + zeros; /* -0 + +0 is +0 */
 }
 
-/* Of a vector of sums of the channels from `channel` on, which is stored at `to`, without
- * e->activation. */
-static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const sp_epilogue *e, int64_t channel,
-                                                    sp_vector sum, const float *to)
+/* The constants of a vector of channels, in registers for a loop over outputs. */
+typedef struct sp_epilogue_vectors {
+    sp_vector bias, mean, factor, offset;
+} sp_epilogue_vectors;
+
+static SP_ALWAYS_INLINE sp_epilogue_vectors sp_epilogue_of(const unsigned kind,
+                                                           const sp_epilogue *e, int64_t channel)
 {
-    if (e->has_bias) sum += sp_vector_load(e->bias + channel);
-    sum = sp_vector_canonical(sum);
-    if (e->has_norm) {
-        sum =
-            sp_normalize(sum, sp_vector_load(e->mean + channel),
-                         sp_vector_load(e->factor + channel), sp_vector_load(e->offset + channel));
-    }
-    if (e->other != NULL) {
-        sum = sp_vector_canonical(sum + sp_vector_load(e->other + (to - e->y)));
-    }
-    return e->has_relu ? sp_vector_relu(sum) : sum;
+    sp_epilogue_vectors v = {.bias = sp_vector_load(e->bias + channel)};
+    if ((kind & SP_EPILOGUE_NORM) == 0) return v;
+    v.mean = sp_vector_load(e->mean + channel);
+    v.factor = sp_vector_load(e->factor + channel);
+    v.offset = sp_vector_load(e->offset + channel);
+    return v;
 }
+
+/* What becomes of a vector of sums, without e->activation. `other`: where the other image has it.
+ */
+static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const unsigned kind,
+                                                    const sp_epilogue_vectors *v, sp_vector sum,
+                                                    const float *other)
+{
+    sum = sp_vector_canonical(sum + v->bias);
+    if ((kind & SP_EPILOGUE_NORM) != 0) sum = sp_normalize(sum, v->mean, v->factor, v->offset);
+    if ((kind & SP_EPILOGUE_OTHER) != 0) {
+        sum = sp_vector_canonical(sum + sp_vector_load(other));
+    }
+    return (kind & SP_EPILOGUE_RELU) != 0 ? sp_vector_relu(sum) : sum;
+}
+
+/* Calls run(kind, ...) with a constant kind. */
+#define SP_EPILOGUE_CALL(which, run, ...)                                                          \
+    switch (which) {                                                                               \
+    case 0:                                                                                        \
+        run(0, __VA_ARGS__);                                                                       \
+        break;                                                                                     \
+    case 1:                                                                                        \
+        run(1, __VA_ARGS__);                                                                       \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        run(2, __VA_ARGS__);                                                                       \
+        break;                                                                                     \
+    case 3:                                                                                        \
+        run(3, __VA_ARGS__);                                                                       \
+        break;                                                                                     \
+    case 4:                                                                                        \
+        run(4, __VA_ARGS__);                                                                       \
+        break;                                                                                     \
+    case 5:                                                                                        \
+        run(5, __VA_ARGS__);                                                                       \
+        break;                                                                                     \
+    case 6:                                                                                        \
+        run(6, __VA_ARGS__);                                                                       \
+        break;                                                                                     \
+    default:                                                                                       \
+        run(7, __VA_ARGS__);                                                                       \
+        break;                                                                                     \
+    }
 
 #endif
