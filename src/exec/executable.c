@@ -17,8 +17,8 @@ static sp_status labels_create(sp_executable *executable)
     if (executable->labels == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const sp_plan_step *step = &plan->steps[i];
-        char label[128];
-        snprintf(label, sizeof label, "node '%.80s' (%.24s)", step->node_name, step->op_name);
+        char label[160];
+        snprintf(label, sizeof label, "node '%.80s' (%.64s)", step->node_name, step->op_name);
         executable->labels[i] = sp_strdup(label);
         if (executable->labels[i] == NULL)
             return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");

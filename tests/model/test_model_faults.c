@@ -38,7 +38,7 @@ static bool is_in_model(sp_model handle, const char *label)
         const sp_graph_node *node = &model->graph->nodes[i];
         char expected[256];
         const int len =
-            snprintf(expected, sizeof expected, "node '%.80s' (%.24s", node->name, node->op->name);
+            snprintf(expected, sizeof expected, "node '%.80s' (%.64s", node->name, node->op->name);
         is_there = strncmp(label, expected, (size_t)len) == 0 &&
                    (label[len] == '+' || strcmp(label + len, ")") == 0);
     }
@@ -89,6 +89,29 @@ TEST(a_kernel_that_fails_in_mid_plan_names_node_and_op_and_the_next_run_is_right
     CHECK(names_activation);
     test_note("%u steps failed one by one", named->count);
     sp_free(named);
+    sp__null_fail_command(f.dev, UINT64_MAX / 2);
+    outputs_free(&c, outputs);
+    case_close(&c);
+    CHECK_OK(sp_device_close(f.device));
+}
+
+TEST(a_normalisation_that_fails_names_all_of_its_ops)
+{
+    null_fixture f = null_open();
+    model_case c;
+    if (!case_open("torch_bert", &f.options, &c)) SKIP("no shared data");
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(&c, outputs);
+    bool is_named = false;
+    for (uint64_t step = 0; step < 200 && !is_named; step++) {
+        sp__null_fail_command(f.dev, step);
+        const sp_status status = case_run(&c, outputs);
+        if (status == SP_OK) break; /* no more steps */
+        CHECK_STATUS(status, SP_FAILED);
+        is_named = strstr(sp_last_error(),
+                          " (ReduceMean+Sub+Pow+ReduceMean+Add+Sqrt+Div+Mul+Add): ") != NULL;
+    }
+    CHECK(is_named);
     sp__null_fail_command(f.dev, UINT64_MAX / 2);
     outputs_free(&c, outputs);
     case_close(&c);
