@@ -54,6 +54,7 @@ void sp__record_write_command(void *place, uint32_t bytes, const sp_command *com
     switch (command->type) {
     case SP_COMMAND_DISPATCH:
         record->command.kernel = command->kernel;
+        sp_store_relaxed(&record->command.tile_ns, 0); /* the place may have held another record */
         break;
     case SP_COMMAND_HOST:
         record->command.host = command->host;
