@@ -68,14 +68,18 @@ static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
     }
 }
 
-/* Applies the activation to stored rows [row, row + rows) of panels [panel, panel_end). */
+/* Applies the activation to stored rows [row, row + rows) of panels [panel, panel_end). Whole rows
+ * of y are one: short ones fill no vector. */
 static void activate_rows(const gemm_operands *g, int64_t row, int64_t rows, int64_t panel,
                           int64_t panel_end)
 {
     const sp_gemm_constants *k = g->k;
     const int64_t column = panel * PANEL;
     const int64_t end = panel_end * PANEL < k->columns ? panel_end * PANEL : k->columns;
-    sp_activate(k->activation, g->y + row * g->y_row + column, rows, g->y_row, end - column);
+    const int64_t width = end - column;
+    float *y = g->y + row * g->y_row + column;
+    if (width == g->y_row) sp_activate(k->activation, y, 1, 0, rows * width);
+    else sp_activate(k->activation, y, rows, g->y_row, width);
 }
 
 /* The last panel of an unpadded right-hand side that ends inside it. */
@@ -99,7 +103,6 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
         g->y[row * g->y_row + panel * PANEL + i] =
             finish_element(g, sum[i], row, panel * PANEL + i);
     }
-    activate_rows(g, row, 1, panel, panel + 1);
 }
 
 /* One block of `rows` rows, of panels [panel, panel_end), which are full or padded. */
@@ -190,6 +193,7 @@ static void run_tile(const gemm_operands *g, const gemm_tile *t)
     }
     if (t->whole < t->panels && t->end == t->panels) {
         for (int64_t row = t->first; row < t->last; row++) run_narrow(g, row, t->whole);
+        activate_rows(g, t->first, t->last - t->first, t->whole, t->panels);
     }
 }
 
