@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/fpenv.h"
 #include "base/heap.h"
@@ -240,12 +241,9 @@ static double run_shape(product *p, const sp_kernel *kernels)
     return ratio;
 }
 
-int main(void)
+static void run_all(const sp_kernel *kernels)
 {
-    const sp_kernel *kernels = sp__cpu_kernels(sp__cpu_isa_selected());
     double logs = 0, least = 1e9;
-    libxsmm_init();
-    const sp_fpenv before = sp_fpenv_enter();
     for (size_t i = 0; i < SP_COUNT_OF(shapes); i++) {
         product p = {
             .rows = shapes[i].rows, .depth = shapes[i].depth, .columns = shapes[i].columns};
@@ -253,9 +251,25 @@ int main(void)
         logs += log(ratio);
         least = ratio < least ? ratio : least;
     }
-    sp_fpenv_leave(before);
-    libxsmm_finalize();
     printf("{\"shapes\": %zu, \"geometric_mean\": %.3f, \"least\": %.3f}\n", SP_COUNT_OF(shapes),
            exp(logs / (double)SP_COUNT_OF(shapes)), least);
+}
+
+int main(int argc, char **argv)
+{
+    const sp_kernel *kernels = sp__cpu_kernels(sp__cpu_isa_selected());
+    product p = {0};
+    if (argc == 4)
+        p = (product){.rows = atoi(argv[1]), .depth = atoi(argv[2]), .columns = atoi(argv[3])};
+    if (argc != 1 && (p.rows < 1 || p.depth < 1 || p.columns < 1)) {
+        fprintf(stderr, "usage: bench_gemm [ROWS DEPTH COLUMNS]\n");
+        return 2;
+    }
+    libxsmm_init();
+    const sp_fpenv before = sp_fpenv_enter();
+    if (argc == 4) (void)run_shape(&p, kernels);
+    else run_all(kernels);
+    sp_fpenv_leave(before);
+    libxsmm_finalize();
     return 0;
 }

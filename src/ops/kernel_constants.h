@@ -65,7 +65,7 @@ typedef struct sp_gemm_constants {
     int64_t a_row, a_depth;         /* strides of a, in elements */
     int64_t b_depth, b_panel;       /* of b: to the next k; to the next panel */
     int64_t c_row, c_column;        /* of c; 0 where it is broadcast */
-    int64_t tile_rows, tile_panels; /* what one tile of grid (panels, rows, batch) computes */
+    int64_t tile_rows, tile_panels; /* what one tile of grid (rows, panels, batch) computes */
     float alpha, beta;
     bool has_c;
     bool is_padded;     /* b's last panel has SP_GEMM_PANEL readable columns, too */

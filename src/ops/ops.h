@@ -87,9 +87,10 @@ sp_status sp__matmul_infer(sp_op_call *call);
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
 /* For other users of the gemm kernel: bytes of a packed right-hand matrix; sets rows and columns of
- * a tile to about SP_TILE_PRODUCTS multiply-adds. */
+ * a tile to about SP_TILE_PRODUCTS multiply-adds; sets the grid for these tiles. */
 uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);
 void sp__gemm_choose_tile(sp_gemm_constants *k);
+sp_status sp__gemm_grid(const sp_gemm_constants *k, uint64_t batch, sp_dispatch *dispatch);
 const char *sp__gemm_rows(const sp_rows_call *call);
 const char *sp__matmul_rows(const sp_rows_call *call);
 

@@ -16,8 +16,8 @@
  * registers hold them. SP_BLOCK_PANELS(rows) is how many panels a block of so many rows has. */
 #if SP_VECTOR == 16
 #define SP_BLOCK_MAX_VECTORS 24
-#define SP_BLOCK_ROWS 8
-#define SP_BLOCK_PANELS(rows) ((rows) >= 7 ? 2 : (rows) == 1 ? 8 : 4)
+#define SP_BLOCK_ROWS 6
+#define SP_BLOCK_PANELS(rows) ((rows) >= 4 ? 4 : 8)
 #elif SP_VECTOR == 4
 #define SP_BLOCK_MAX_VECTORS 24
 #define SP_BLOCK_ROWS 6
@@ -32,6 +32,17 @@
 #define SP_BLOCK_PANELS(rows) ((rows) >= 3 ? 1 : 4 / (rows))
 #endif
 
+/* Otherwise gcc reads the vector from memory at each use. */
+#if SP_VECTOR == 16
+#define SP_IN_REGISTER(vector) __asm__("" : "+v"(vector))
+#else
+#define SP_IN_REGISTER(vector) (void)0
+#endif
+
+/* Addresses of rows and panels: each of these is the first of three, which a register and its
+ * double reach. */
+enum { SP_BLOCK_BASES = 3 };
+
 /* Continues the chains of one segment. `rows` and `vectors` are constants after inlining, so
  * acc[rows][vectors] is kept in registers. The vectors of b are those of consecutive panels. */
 static SP_ALWAYS_INLINE void sp_gemm_block(const int64_t rows, const int64_t vectors,
@@ -39,20 +50,32 @@ static SP_ALWAYS_INLINE void sp_gemm_block(const int64_t rows, const int64_t vec
                                            const float *b, int64_t b_depth, int64_t b_panel,
                                            int64_t depth, sp_vector *acc)
 {
+    const float *left[SP_BLOCK_BASES], *right[SP_BLOCK_BASES];
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < SP_BLOCK_BASES; i++) {
+        left[i] = a + 3 * i * a_row;
+        right[i] = b + 3 * i * b_panel;
+    }
     for (int64_t k = 0; k < depth; k++) {
-        sp_vector right[SP_BLOCK_MAX_VECTORS];
+        sp_vector weights[SP_BLOCK_MAX_VECTORS];
 #pragma GCC unroll 16
         for (int64_t v = 0; v < vectors; v++) {
-            const int64_t at = v / SP_PANEL_VECTORS * b_panel + v % SP_PANEL_VECTORS * SP_VECTOR;
-            right[v] = sp_vector_load(b + k * b_depth + at);
+            const int64_t panel = v / SP_PANEL_VECTORS, at = v % SP_PANEL_VECTORS * SP_VECTOR;
+            weights[v] = sp_vector_load(right[panel / 3] + panel % 3 * b_panel + at);
+            if (rows > 1) SP_IN_REGISTER(weights[v]);
         }
 #pragma GCC unroll 16
         for (int64_t r = 0; r < rows; r++) {
-            const sp_vector left = sp_vector_splat(a[r * a_row + k * a_depth]);
+            const sp_vector input = sp_vector_splat(left[r / 3][r % 3 * a_row]);
 #pragma GCC unroll 16
             for (int64_t v = 0; v < vectors; v++) {
-                acc[r * vectors + v] = sp_vector_fma(left, right[v], acc[r * vectors + v]);
+                acc[r * vectors + v] = sp_vector_fma(input, weights[v], acc[r * vectors + v]);
             }
+        }
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < SP_BLOCK_BASES; i++) {
+            if (3 * i < rows) left[i] += a_depth;
+            if (3 * i * SP_PANEL_VECTORS < vectors) right[i] += b_depth;
         }
     }
 }

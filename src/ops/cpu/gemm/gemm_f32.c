@@ -54,6 +54,26 @@ static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_vector 
     for (int64_t i = 0; i < width; i++) y[i] = finish_element(g, values[i], row, column + i);
 }
 
+/* Stores whole panels of several rows. `has_c` is a constant after inlining. */
+static SP_ALWAYS_INLINE void finish_rows(const int64_t rows, const int64_t panels, const bool has_c,
+                                         const gemm_operands *g, const sp_vector *sum, int64_t row,
+                                         int64_t column)
+{
+    const sp_gemm_constants *k = g->k;
+    const sp_vector alpha = sp_vector_splat(k->alpha), beta = sp_vector_splat(k->beta);
+#pragma GCC unroll 12
+    for (int64_t r = 0; r < rows; r++) {
+        float *y = g->y + (row + r) * g->y_row + column;
+        const float *c = has_c ? g->c + (row + r) * k->c_row + column : y;
+#pragma GCC unroll 16
+        for (int64_t v = 0; v < panels * SP_PANEL_VECTORS; v++) {
+            sp_vector out = sum[r * panels * SP_PANEL_VECTORS + v] * alpha;
+            if (has_c) out += sp_vector_load(c + v * SP_VECTOR) * beta;
+            sp_vector_store(y + v * SP_VECTOR, sp_vector_canonical(out));
+        }
+    }
+}
+
 static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
                                        const gemm_operands *g, int64_t row, int64_t panel)
 {
@@ -61,6 +81,11 @@ static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
     sp_vector sum[SP_BLOCK_MAX_VECTORS];
     sp_gemm_sums(rows, panels, g->a + row * k->a_row, k->a_row, k->a_depth, panel_address(g, panel),
                  g->b_depth, g->b_panel, k->depth, sum);
+    if ((panel + panels) * PANEL <= k->columns && (g->c == NULL || k->c_column == 1)) {
+        if (g->c != NULL) finish_rows(rows, panels, true, g, sum, row, panel * PANEL);
+        else finish_rows(rows, panels, false, g, sum, row, panel * PANEL);
+        return;
+    }
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < panels; p++) {
             finish_row(g, &sum[(r * panels + p) * SP_PANEL_VECTORS], row + r, (panel + p) * PANEL);
@@ -105,14 +130,28 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
     }
 }
 
+/* The panels of the next block, of `left`. One alone has too few chains to hide their latency, and
+ * the blocks of the rest are compiled for each number of rows. */
+static SP_ALWAYS_INLINE int64_t next_panels(const int64_t most, int64_t left)
+{
+    if (left >= most) return most;
+    if (left == 5 || left == 3) return 3;
+    return left >= 4 ? 4 : left;
+}
+
 /* One block of `rows` rows, of panels [panel, panel_end), which are full or padded. */
 static SP_ALWAYS_INLINE void run_rows(const int64_t rows, const gemm_operands *g, int64_t row,
                                       int64_t panel, int64_t panel_end)
 {
-    const int64_t panels = SP_BLOCK_PANELS(rows);
-    int64_t p = panel;
-    for (; p + panels <= panel_end; p += panels) run_block(rows, panels, g, row, p);
-    for (; p < panel_end; p++) run_block(rows, 1, g, row, p);
+    const int64_t most = SP_BLOCK_PANELS(rows);
+    for (int64_t p = panel, panels; p < panel_end; p += panels) {
+        panels = next_panels(most, panel_end - p);
+        if (panels == most) run_block(rows, most, g, row, p);
+        else if (most > 4 && panels == 4) run_block(rows, most > 4 ? 4 : 1, g, row, p);
+        else if (most > 3 && panels == 3) run_block(rows, most > 3 ? 3 : 1, g, row, p);
+        else if (most > 2 && panels == 2) run_block(rows, most > 2 ? 2 : 1, g, row, p);
+        else run_block(rows, 1, g, row, p);
+    }
     activate_rows(g, row, rows, panel, panel_end);
 }
 
@@ -177,9 +216,9 @@ static gemm_tile find_tile(const sp_gemm_constants *k, const sp_tile *tile)
 {
     gemm_tile t = {.panels = (k->columns + PANEL - 1) / PANEL};
     t.whole = k->is_padded ? t.panels : k->columns / PANEL;
-    t.first = tile->index[1] * k->tile_rows;
+    t.first = tile->index[0] * k->tile_rows;
     t.last = t.first + k->tile_rows < k->rows ? t.first + k->tile_rows : k->rows;
-    t.panel = tile->index[0] * k->tile_panels;
+    t.panel = tile->index[1] * k->tile_panels;
     t.end = t.panel + k->tile_panels < t.panels ? t.panel + k->tile_panels : t.panels;
     return t;
 }

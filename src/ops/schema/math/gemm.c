@@ -53,6 +53,14 @@ void sp__gemm_choose_tile(sp_gemm_constants *k)
     if (k->tile_rows < 4) k->tile_rows = 4;
 }
 
+/* All rows of some panels, then the next panels: b is larger than a few rows of a. */
+sp_status sp__gemm_grid(const sp_gemm_constants *k, uint64_t batch, sp_dispatch *dispatch)
+{
+    const uint64_t panels = sp__lower_tiles((uint64_t)k->columns, SP_GEMM_PANEL);
+    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows),
+                          sp__lower_tiles(panels, (uint64_t)k->tile_panels), batch);
+}
+
 static uint64_t gemm_multiply_adds(const sp_gemm_constants *k, uint64_t batch)
 {
     return (uint64_t)k->rows * (uint64_t)k->columns * (uint64_t)k->depth * batch;
@@ -110,9 +118,7 @@ static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gem
     }
     if (k->has_c) sp__lower_bind_input(dispatch, call, 2);
     sp__lower_bind_output(dispatch, call, 0);
-    const uint64_t panels = ((uint64_t)k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
-    return sp__lower_grid(dispatch, sp__lower_tiles(panels, (uint64_t)k->tile_panels),
-                          sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows), batch);
+    return sp__gemm_grid(k, batch, dispatch);
 }
 
 /* ---- Gemm ---- */

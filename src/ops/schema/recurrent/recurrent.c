@@ -291,9 +291,7 @@ static sp_status emit_products(const sp_op_call *call, sp_lowering *lowering,
     sp__lower_bind_input(dispatch, call, 0);
     bind_weights(dispatch, call, lowering, INPUT_W, weights);
     sp__lower_bind_scratch(dispatch, lowering, *products, true);
-    const uint64_t panels = sp__lower_tiles((uint64_t)k.columns, SP_GEMM_PANEL);
-    return sp__lower_grid(dispatch, sp__lower_tiles(panels, (uint64_t)k.tile_panels),
-                          sp__lower_tiles((uint64_t)k.rows, (uint64_t)k.tile_rows), 1);
+    return sp__gemm_grid(&k, 1, dispatch);
 }
 
 static void set_strides(const recurrent_sizes *s, sp_recurrent_constants *k)

@@ -127,8 +127,8 @@ static void measure(product *p)
     p->y = extent(0, in_y, y, 4);
     p->c = g->has_c ? (g->rows - 1) * g->c_row + g->columns : 0;
     const uint64_t panels = ((uint64_t)g->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
-    p->grid[0] = (uint32_t)sp__lower_tiles(panels, (uint64_t)g->tile_panels);
-    p->grid[1] = (uint32_t)sp__lower_tiles((uint64_t)g->rows, (uint64_t)g->tile_rows);
+    p->grid[1] = (uint32_t)sp__lower_tiles(panels, (uint64_t)g->tile_panels);
+    p->grid[0] = (uint32_t)sp__lower_tiles((uint64_t)g->rows, (uint64_t)g->tile_rows);
     p->grid[2] = (uint32_t)(d[0] * d[1]);
 }
 
