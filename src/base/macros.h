@@ -9,6 +9,12 @@
 #define SP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define SP_NOINLINE __attribute__((noinline))
+/* One function for all constant arguments. */
+#if defined(__clang__)
+#define SP_NOCLONE
+#else
+#define SP_NOCLONE __attribute__((noclone))
+#endif
 /* A call whose result is ignored is a warning. */
 #define SP_NODISCARD __attribute__((warn_unused_result))
 #define SP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

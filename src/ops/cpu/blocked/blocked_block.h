@@ -59,9 +59,9 @@ static SP_ALWAYS_INLINE void sp_blocked_finish_chains(const unsigned kind, const
 }
 
 /* Adds the chains of a segment, [panels][outputs][SP_BLOCK], to the sums in y. Apart from the loop
- * that computes them, whose registers its constants would take. */
-static SP_NOINLINE void sp_blocked_add(const sp_blocked_segment *s, const float *chains,
-                                       int64_t panels, int64_t outputs, float *y)
+ * that computes them, whose registers its constants would take, and once for all of them. */
+static SP_NOINLINE SP_NOCLONE void sp_blocked_add(const sp_blocked_segment *s, const float *chains,
+                                                  int64_t panels, int64_t outputs, float *y)
 {
     const sp_epilogue *e = s->epilogue;
     for (int64_t f = 0; f < panels; f++) {

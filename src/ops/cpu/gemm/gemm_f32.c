@@ -54,6 +54,19 @@ static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_vector 
     for (int64_t i = 0; i < width; i++) y[i] = finish_element(g, values[i], row, column + i);
 }
 
+/* Stores the sums [rows][panels][SP_PANEL_VECTORS] of a block that ends inside a panel, or whose c
+ * is one number for each row. */
+static SP_NOINLINE SP_NOCLONE void finish_any(const gemm_operands *g, const sp_vector *sum,
+                                              int64_t rows, int64_t panels, int64_t row,
+                                              int64_t column)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t p = 0; p < panels; p++, sum += SP_PANEL_VECTORS) {
+            finish_row(g, sum, row + r, column + p * PANEL);
+        }
+    }
+}
+
 /* Stores whole panels of several rows. `has_c` is a constant after inlining. */
 static SP_ALWAYS_INLINE void finish_rows(const int64_t rows, const int64_t panels, const bool has_c,
                                          const gemm_operands *g, const sp_vector *sum, int64_t row,
@@ -86,11 +99,7 @@ static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
         else finish_rows(rows, panels, false, g, sum, row, panel * PANEL);
         return;
     }
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t p = 0; p < panels; p++) {
-            finish_row(g, &sum[(r * panels + p) * SP_PANEL_VECTORS], row + r, (panel + p) * PANEL);
-        }
-    }
+    finish_any(g, sum, rows, panels, row, panel * PANEL);
 }
 
 /* Applies the activation to stored rows [row, row + rows) of panels [panel, panel_end). Whole rows
