@@ -26,6 +26,12 @@ static uint32_t find_conv(const sp_block_pass *pass, uint32_t root)
     return is_open ? value->writer : SP_NO_STEP;
 }
 
+/* Has the convolution one filter for each channel of `root`? A reshaped batch has others. */
+static bool has_filters_of(const sp_block_pass *pass, uint32_t root, uint32_t conv)
+{
+    return pass->values[root].form.images == pass->builder->steps[conv].grid[2];
+}
+
 /* What the convolution computes in place of `root`, from `count` more operands. */
 typedef struct conv_more {
     uint32_t root, conv, count;
@@ -76,7 +82,7 @@ sp_status sp__block_fuse_norm(sp_block_pass *pass, const sp_plan_step *norm,
     sp_plan_binding lists[4];
     conv_more more = {.root = norm->bindings[0].index, .count = 4, .operands = lists};
     more.conv = find_conv(pass, more.root);
-    if (more.conv == SP_NO_STEP) return SP_OK;
+    if (more.conv == SP_NO_STEP || !has_filters_of(pass, more.root, more.conv)) return SP_OK;
     const sp_channel_map *map = lane_map(pass, &more);
     for (uint32_t i = 0; i < more.count; i++) {
         /* Lists that are there before the convolution. */

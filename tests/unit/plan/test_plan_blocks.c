@@ -158,6 +158,45 @@ TEST(a_view_of_few_channels_is_read_as_it_is)
     check_graph(&maker, graph, &input, 0);
 }
 
+/* A batch that is reshaped between a convolution and a normalisation: the lists of that are of
+ * other channels than the filters. */
+static void check_reshaped_norm(int64_t images, bool is_depthwise)
+{
+    image_graph maker = {.random = {1}};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(images, 32, 3, 5)};
+    const int64_t filters = images == 1 ? 64 : 32, channels = 96 - filters, four = 4;
+    const int64_t sizes[4] = {3 - images, channels, 3, 5};
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    char w[16], lists[4][16], node_inputs[96];
+    image_graph_add_weight(&maker, (int64_t[]){filters, 32, 1, 1}, 4, false, w);
+    (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
+    add_node(&maker.graph, make_node("Conv", node_inputs, is_depthwise ? "v" : "y"));
+    if (is_depthwise) {
+        image_graph_add_weight(&maker, (int64_t[]){filters, 1, 1, 1}, 4, false, w);
+        (void)snprintf(node_inputs, sizeof node_inputs, "v %s", w);
+        writer node = make_node("Conv", node_inputs, "y");
+        add_attribute_int(&node, "group", filters);
+        add_node(&maker.graph, node);
+    }
+    writer tensor = make_tensor("sizes", 7, &four, 1, sizes, sizeof sizes);
+    write_message(&maker.graph, GRAPH_INITIALIZER_FIELD, &tensor);
+    add_node(&maker.graph, make_node("Reshape", "y sizes", "r"));
+    for (int i = 0; i < 4; i++) image_graph_add_weight(&maker, &channels, 1, i == 3, lists[i]);
+    (void)snprintf(node_inputs, sizeof node_inputs, "r %s %s %s %s", lists[0], lists[1], lists[2],
+                   lists[3]);
+    add_node(&maker.graph, make_node("BatchNormalization", node_inputs, "z"));
+    add_output(&maker.graph, "z");
+    check_graph(&maker, image_graph_load(&maker), &input, 0);
+}
+
+TEST(a_normalisation_of_a_reshaped_batch_has_its_own_channels)
+{
+    for (int64_t images = 1; images <= 2; images++) {
+        check_reshaped_norm(images, false);
+        check_reshaped_norm(images, true);
+    }
+}
+
 /* A table of a device that has the kernels of images as they are. */
 TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
 {
