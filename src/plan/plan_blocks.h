@@ -42,10 +42,11 @@ sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_for
                           uint32_t *blocked);
 
 /* Adds the step in blocks, if it can be; otherwise *is_done is false and nothing is added. The
- * second is for steps that compute or move elements, the third for those that become views. */
+ * second is for steps that compute or move elements, the others for those that become views. */
 sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 sp_status sp__block_elements(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 sp_status sp__block_view(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
+sp_status sp__block_view_parts(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 
 /* The convolution that computes the normalised image normalises it; that computes one operand of a
  * sum of two images adds the other one. *is_done is false if none can. */

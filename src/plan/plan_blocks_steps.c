@@ -330,6 +330,8 @@ sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is
     case SP_KERNEL_ID_copy_strided:
     case SP_KERNEL_ID_gather:
         return sp__block_view(pass, step, is_done);
+    case SP_KERNEL_ID_split:
+        return sp__block_view_parts(pass, step, is_done);
     case SP_KERNEL_ID_batch_norm_f32:
         return block_norm(pass, step, is_done);
     default:

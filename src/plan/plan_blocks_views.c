@@ -156,3 +156,53 @@ sp_status sp__block_view(sp_block_pass *pass, const sp_plan_step *step, bool *is
     sp_free(p.from);
     return status;
 }
+
+/* ---- Split ---- */
+
+/* The planes of a part; false if it has pieces of planes. */
+static bool find_part(const sp_concat_constants *k, uint32_t part, planes *p)
+{
+    const int64_t plane = p->pixels * (int64_t)sizeof(float);
+    const int64_t bytes = k->part_bytes[part], offset = k->part_offset[part];
+    if (bytes == 0 || bytes % plane != 0 || offset % plane != 0) return false;
+    const int64_t count = bytes / plane, row = k->row_bytes / plane;
+    p->y_count = k->outer * count;
+    for (int64_t i = 0; i < p->y_count; i++) {
+        p->from[i] = (uint32_t)(i / count * row + offset / plane + i % count);
+    }
+    return true;
+}
+
+/* Without `is_set` only finds out whether all parts can be views. */
+static sp_status view_parts(sp_block_pass *pass, const sp_plan_step *step, planes *p, bool is_set,
+                            bool *are_views)
+{
+    const sp_concat_constants *k = step->constants;
+    *are_views = true;
+    for (uint32_t i = 0; i < k->parts && *are_views; i++) {
+        const sp_plan_binding *y = &step->bindings[1 + i];
+        *are_views = find_part(k, i, p) && sp__block_is_whole(pass, y, p->y_count * p->pixels);
+        if (is_set) SP_TRY(set_view(pass, step->bindings[0].index, y->index, p));
+    }
+    return SP_OK;
+}
+
+sp_status sp__block_view_parts(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
+    const sp_concat_constants *k = step->constants;
+    const sp_plan_binding *x = &step->bindings[0];
+    if (x->where != SP_PLACE_ARENA || pass->values[x->index].is_plain) return SP_OK;
+    const int64_t count = k->outer * k->row_bytes / (int64_t)sizeof(float);
+    const sp_image_form *form = sp__block_form(pass, x, count);
+    if (form == NULL || count == 0) return SP_OK;
+    planes p = {.pixels = form->pixels, .x_count = count / form->pixels};
+    if (p.x_count > MAX_PLANES || k->row_bytes % (p.pixels * (int64_t)sizeof(float)) != 0) {
+        return SP_OK;
+    }
+    p.from = sp__block_lanes_create(p.x_count);
+    if (p.from == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+    sp_status status = view_parts(pass, step, &p, false, is_done);
+    if (status == SP_OK && *is_done) status = view_parts(pass, step, &p, true, is_done);
+    sp_free(p.from);
+    return status;
+}

@@ -158,6 +158,38 @@ TEST(a_view_of_few_channels_is_read_as_it_is)
     check_graph(&maker, graph, &input, 0);
 }
 
+TEST(a_split_of_whole_channels_moves_nothing)
+{
+    image_graph maker = {.random = {1}};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(2, 16, 3, 5)};
+    const int64_t sizes[2] = {11, 21}, two = 2;
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    char w[16], v[16], node_inputs[64];
+    image_graph_add_weight(&maker, (int64_t[]){32, 16, 1, 1}, 4, false, w);
+    image_graph_add_weight(&maker, (int64_t[]){16, 21, 1, 1}, 4, false, v);
+    writer tensor = make_tensor("sizes", 7, &two, 1, sizes, sizeof sizes);
+    write_message(&maker.graph, GRAPH_INITIALIZER_FIELD, &tensor);
+    (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
+    add_node(&maker.graph, make_node("Conv", node_inputs, "y"));
+    writer node = make_node("Split", "y sizes", "a b");
+    add_attribute_int(&node, "axis", 1);
+    add_node(&maker.graph, node);
+    (void)snprintf(node_inputs, sizeof node_inputs, "b %s", v);
+    add_node(&maker.graph, make_node("Conv", node_inputs, "z"));
+    add_output(&maker.graph, "z");
+    const sp_graph *graph = image_graph_load(&maker);
+    REQUIRE(graph != NULL);
+    const sp_graph_plan *plan = compile(graph, &input, SP_CPU_PORTABLE, true);
+    REQUIRE(plan != NULL);
+    uint64_t splits = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        splits += plan->steps[s].kernel == SP_KERNEL_ID_split;
+    }
+    CHECK_EQ_U64(splits, 0);
+    sp__plan_destroy(plan);
+    check_graph(&maker, graph, &input, 0);
+}
+
 /* A batch that is reshaped between a convolution and a normalisation: the lists of that are of
  * other channels than the filters. */
 static void check_reshaped_norm(int64_t images, bool is_depthwise)
