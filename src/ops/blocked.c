@@ -120,6 +120,29 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
     return tile_conv(out, blocks);
 }
 
+/* Filters that do not fill a block. */
+#define FEW_FILTERS 12
+
+bool sp__blocked_rows(const sp_conv_constants *conv, sp_blocked_call *out)
+{
+    *out = (sp_blocked_call){.constants = {.of = *conv, .is_plain = true}};
+    (void)turn_columns(&out->constants.of);
+    sp_blocked_constants *b = &out->constants;
+    const sp_conv_constants *k = &b->of;
+    const int64_t taps = tap_count(k), lanes = sp__channel_blocks(k->out_w) * SP_CHANNEL_BLOCK;
+    if (taps == 0 || k->channels == 0 || k->filters < 1 || k->filters > FEW_FILTERS) return false;
+    if (k->segment % taps != 0 || lanes * 3 > k->out_w * 4) return false;
+    if (!patch_fits(k, sp_size_least(k->segment / taps, k->channels), 1)) return false;
+    const int64_t images = k->planes / (k->groups * k->filters);
+    out->x = (sp_image_form){images, k->groups * k->channels, k->in_h * k->in_w, NULL};
+    out->y = (sp_image_form){images, k->groups * k->filters, k->out_h * k->out_w, NULL};
+    const double row = (double)k->out_w * (double)k->filters * (double)k->channels * (double)taps;
+    const double most = SP_TILE_PRODUCTS / row + 1;
+    b->tile_rows = most < (double)k->out_h ? (int64_t)most : k->out_h;
+    return set_grid(out->grid, (uint64_t)quotient_up(k->out_h, b->tile_rows), (uint64_t)k->groups,
+                    (uint64_t)images);
+}
+
 bool sp__blocked_has_offsets(const sp_blocked_call *call)
 {
     return !call->constants.is_plain && sp_blocked_is_direct(&call->constants.of);
@@ -332,12 +355,13 @@ bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const v
     case SP_KERNEL_ID_channels_move:
         return true;
     case SP_KERNEL_ID_conv_blocked_f32:
+    case SP_KERNEL_ID_conv_rows_f32:
     case SP_KERNEL_ID_depthwise_blocked_f32:
         if (conv->has_norm && !sp__kernel_is_there(&kernels[SP_KERNEL_ID_batch_norm_f32])) {
             return false;
         }
-        kernel = kernel == SP_KERNEL_ID_conv_blocked_f32 ? SP_KERNEL_ID_conv_f32
-                                                         : SP_KERNEL_ID_conv_depthwise_f32;
+        kernel = kernel == SP_KERNEL_ID_depthwise_blocked_f32 ? SP_KERNEL_ID_conv_depthwise_f32
+                                                              : SP_KERNEL_ID_conv_f32;
         break;
     case SP_KERNEL_ID_max_pool_blocked_f32:
         kernel = SP_KERNEL_ID_max_pool_f32;

@@ -76,6 +76,9 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
 /* May it have offsets? */
 bool sp__blocked_has_offsets(const sp_blocked_call *call);
 
+/* A call of conv_f32 that conv_rows_f32 makes: few filters, rows of outputs that fill vectors. */
+bool sp__blocked_rows(const sp_conv_constants *conv, sp_blocked_call *out);
+
 /* A call of conv_depthwise_f32. */
 bool sp__blocked_depthwise(const sp_conv_constants *conv, sp_blocked_call *out);
 

@@ -18,6 +18,7 @@
                                 /* if has_bias, the four lists of batch_norm_f32 if has_norm, */   \
                                 /* an image if has_other, y */                                     \
     X(depthwise_blocked_f32)    /* the same, without offsets */                                    \
+    X(conv_rows_f32)            /* x, w, bias if has_bias, y, all of them plain: few filters */    \
     X(max_pool_blocked_f32)     /* x, y */                                                         \
     X(average_pool_blocked_f32) /* x, y */                                                         \
     X(norm_blocked_f32)         /* x, scale, bias, mean, variance, y: as batch_norm_f32 */         \
@@ -31,7 +32,8 @@
 #define SP_PATCH_ELEMENTS 9216
 
 /* Grid (tiles of outputs, tiles of blocks of filters of all groups, images). depthwise_blocked_f32:
- * (tiles of outputs, blocks, images), a group is a channel; max_pool_blocked_f32 the same. */
+ * (tiles of outputs, blocks, images), a group is a channel; max_pool_blocked_f32 the same.
+ * conv_rows_f32: (tiles of rows, groups, images). */
 typedef struct sp_blocked_constants {
     sp_conv_constants of; /* without tile_pixels, tile_planes, planes; for a pool the sizes only */
     int64_t tile_rows, tile_columns; /* outputs of a tile */

@@ -139,7 +139,7 @@ sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_for
 
 /* ---- the pass ---- */
 
-static sp_status add_plain(sp_block_pass *pass, const sp_plan_step *step)
+sp_status sp__block_plain(sp_block_pass *pass, const sp_plan_step *step)
 {
     for (uint32_t i = 0; i < step->binding_count; i++) {
         const sp_plan_binding *binding = &step->bindings[i];
@@ -161,7 +161,7 @@ static sp_status run_steps(sp_block_pass *pass, const sp_plan_step *steps, uint3
     for (uint32_t s = 0; s < count; s++) {
         bool is_done = false;
         SP_TRY(sp__block_step(pass, &steps[s], &is_done));
-        if (!is_done) SP_TRY(add_plain(pass, &steps[s]));
+        if (!is_done) SP_TRY(sp__block_plain(pass, &steps[s]));
     }
     for (uint32_t i = 0; i < builder->output_count; i++) {
         const sp_plan_value *output = &builder->values[builder->outputs[i]];

@@ -41,6 +41,9 @@ sp_status sp__block_read(sp_block_pass *pass, const sp_plan_step *step, uint32_t
 sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_form *form,
                           uint32_t *blocked);
 
+/* Adds a step that reads and writes plain values. */
+sp_status sp__block_plain(sp_block_pass *pass, const sp_plan_step *step);
+
 /* Adds the step in blocks, if it can be; otherwise *is_done is false and nothing is added. The
  * second is for steps that compute or move elements, the others for those that become views. */
 sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);

@@ -162,6 +162,22 @@ static sp_status pack_weights(sp_block_pass *pass, const sp_plan_step *step,
     return sp__block_pack(pass, &step->bindings[1], call->pack.depth, call->y.map, out);
 }
 
+/* Few filters: images stay plain. */
+static sp_status block_rows(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
+    sp_blocked_call call;
+    if (!sp__blocked_rows(step->constants, &call) || !is_whole_call(pass, step, &call)) {
+        return SP_OK;
+    }
+    *is_done = true;
+    sp_plan_step rows = *step;
+    rows.kernel = SP_KERNEL_ID_conv_rows_f32;
+    rows.constants = &call.constants;
+    rows.constant_bytes = sizeof call.constants;
+    memcpy(rows.grid, call.grid, sizeof rows.grid);
+    return sp__block_plain(pass, &rows);
+}
+
 static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
     const sp_conv_constants *k = step->constants;
@@ -169,10 +185,12 @@ static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool 
     sp_blocked_call call;
     conv_operands operands = {.bias = step->bindings[2]};
     if (!sp__blocked_conv(k, true, &call)) {
-        if (!sp__blocked_conv(k, false, &call)) return SP_OK;
+        if (!sp__blocked_conv(k, false, &call)) return block_rows(pass, step, is_done);
     } else {
         SP_TRY(sp__block_regroup(pass, x, call.x.images));
-        if (!reads_blocks(pass, x, &call.x) && !sp__blocked_conv(k, false, &call)) return SP_OK;
+        if (!reads_blocks(pass, x, &call.x) && !sp__blocked_conv(k, false, &call)) {
+            return block_rows(pass, step, is_done);
+        }
     }
     if (!is_whole_call(pass, step, &call)) return SP_OK;
     *is_done = true;

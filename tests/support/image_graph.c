@@ -97,8 +97,8 @@ static void add_conv(image_graph *g)
     const int64_t kernel[2] = {first, is_square ? first : pick(g, 1, 7)};
     int64_t groups = is_depthwise ? from.channels : one_in(g, 2) ? pick(g, 2, 4) : 1;
     if (from.channels % groups != 0) groups = 1;
-    const int64_t sizes[] = {1, 12, 16, 24, 32, 33, 48, 64};
-    int64_t filters = is_depthwise ? from.channels : sizes[pick(g, 0, 7)];
+    const int64_t sizes[] = {1, 2, 7, 9, 12, 16, 24, 32, 33, 48, 64};
+    int64_t filters = is_depthwise ? from.channels : sizes[pick(g, 0, 10)];
     if (filters % groups != 0) filters = groups * pick(g, 10, 20);
     image to = from;
     char w[16], b[16], inputs[64];
