@@ -75,6 +75,7 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t filters, const int64_t ve
     float chains[SUMS * SP_VECTOR];
     sp_vector sums[SUMS] = {0};
     for (int64_t t = 0; t < s->count; t++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinary*): sp_patch_taps sets all taps */
         const float *in = x + s->offsets[t];
         sp_vector inputs[8];
 #pragma GCC unroll 8
