@@ -11,7 +11,8 @@
 #define SP_FUSED_KERNEL_LIST(X)                                                                    \
     X(row_norm_f32)  /* x, epsilon, scale if has_scale, bias if has_bias, y */                     \
     X(erf_gate_f32)  /* x, y: y = x * (erf(x / divisor) + addend) * factor */                      \
-    X(clip_gate_f32) /* x, y: y = x * clip(x + addend, low, high) / divisor */
+    X(clip_gate_f32) /* x, y: y = x * clip(x + addend, low, high) / divisor */                     \
+    X(tanh_gate_f32) /* x, y: y = x * (factor * (addend + tanh(scale * (x + cube x x x)))) */
 
 /* Of each row of x: d = x - mean(x), y = activation(d / sqrt(mean(d * d) + epsilon) * scale +
  * bias), each operation rounded. Epsilon is one number, scale and bias have one for each element of
@@ -22,16 +23,18 @@ typedef struct sp_row_norm_constants {
     uint8_t activation; /* sp_activation */
 } sp_row_norm_constants;
 
-/* Of GELU and HardSwish as they are written in steps; each operation is rounded. */
+/* Of GELU, by erf and by tanh, and HardSwish as they are written in steps; each operation is
+ * rounded. */
 typedef struct sp_gate_constants {
     int64_t count, tile_count; /* as sp_flat_constants */
     float divisor, addend;
-    float factor;    /* erf_gate_f32 */
-    float low, high; /* clip_gate_f32 */
+    float factor;      /* erf_gate_f32, tanh_gate_f32 */
+    float low, high;   /* clip_gate_f32 */
+    float cube, scale; /* tanh_gate_f32 */
 } sp_gate_constants;
 
 #define SP_FUSED_CONSTANTS_LIST(X)                                                                 \
     X(sp_row_norm_constants, 32)                                                                   \
-    X(sp_gate_constants, 40)
+    X(sp_gate_constants, 48)
 
 #endif

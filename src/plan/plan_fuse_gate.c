@@ -3,16 +3,20 @@
  *
  *     GELU:      Mul(Mul(x, Add(Erf(Div(x, number)), number)), number)
  *     HardSwish: Div(Mul(x, Clip(Add(x, number))), number)
+ *     GELU:      Mul(x, Mul(number, Add(number, Tanh(Mul(number, Add(x, cube))))))
+ *                with cube = Mul(x, Mul(x, Mul(number, x)))
  *
- * Each is searched for from its Erf or Clip, which no device but the CPU has kernels for. */
+ * Each is searched for from its Erf, Clip or Tanh. No device but the CPU has kernels for the first
+ * two; the third is fused for the CPU alone. */
 #include "base/macros.h"
 #include "plan/plan_fuse.h"
 
-/* The steps in order; `gate` is the Erf or Clip, the sum of HardSwish is before it. */
+/* The steps in order; `gate` is the Erf, Clip or Tanh, the sum of HardSwish is before it. */
 typedef struct gate_steps {
-    sp_plan_step *steps[5];
+    sp_plan_step *steps[9];
     uint32_t count;
     const sp_plan_binding *x;
+    uint32_t x_reads; /* by the steps */
     sp_kernel_id kernel;
     sp_gate_constants constants;
 } gate_steps;
@@ -91,6 +95,7 @@ static bool match_gelu(const sp_plan_builder *builder, sp_plan_step *erf, gate_s
     sp_gate_constants *of = &g->constants;
     *of = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
     g->kernel = SP_KERNEL_ID_erf_gate_f32;
+    g->x_reads = 2;
     if (!match_first(builder, g, erf, SP_KERNEL_ID_div_f32, 1, &of->divisor)) return false;
     g->steps[g->count++] = erf;
     return match_number(builder, g, SP_KERNEL_ID_add_f32, 2, &of->addend) &&
@@ -107,10 +112,91 @@ static bool match_hard_swish(const sp_plan_builder *builder, sp_plan_step *clip,
                               .low = (float)k->alpha,
                               .high = (float)k->beta};
     g->kernel = SP_KERNEL_ID_clip_gate_f32;
+    g->x_reads = 2;
     if (!match_first(builder, g, clip, SP_KERNEL_ID_add_f32, 2, &of->addend)) return false;
     g->steps[g->count++] = clip;
     return match_product(builder, g) &&
            match_number(builder, g, SP_KERNEL_ID_div_f32, 1, &of->divisor);
+}
+
+/* The step of two lists that only `read` reads. */
+static sp_plan_step *list_writer(const sp_plan_builder *builder, const gate_steps *g,
+                                 const sp_plan_binding *read, sp_kernel_id kernel)
+{
+    sp_plan_step *step = sp__fuse_writer(builder, read, 2);
+    if (step == NULL || !is_list(step, kernel, g->constants.count)) return NULL;
+    return is_whole(step, 0) && is_whole(step, 1) ? step : NULL;
+}
+
+static bool is_x(const gate_steps *g, const sp_plan_binding *operand)
+{
+    return operand->where == g->x->where && operand->index == g->x->index &&
+           operand->bytes == g->x->bytes;
+}
+
+/* The product of x and what *read becomes. */
+static sp_plan_step *match_power(const sp_plan_builder *builder, const gate_steps *g,
+                                 const sp_plan_binding **read)
+{
+    sp_plan_step *step = list_writer(builder, g, *read, SP_KERNEL_ID_mul_f32);
+    if (step == NULL) return NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!is_x(g, &step->bindings[i]) || is_x(g, &step->bindings[1 - i])) continue;
+        *read = &step->bindings[1 - i];
+        return step;
+    }
+    return NULL;
+}
+
+/* x * (x * (number * x)), in the steps before `sum`. */
+static bool match_cube(const sp_plan_builder *builder, gate_steps *g, const sp_plan_binding *cube)
+{
+    g->count = 0;
+    sp_plan_step *third = match_power(builder, g, &cube);
+    sp_plan_step *second = third != NULL ? match_power(builder, g, &cube) : NULL;
+    const sp_plan_binding *x = g->x;
+    gate_steps first = {.constants = g->constants};
+    const sp_plan_step read = {.bindings = cube};
+    if (second == NULL ||
+        !match_first(builder, &first, &read, SP_KERNEL_ID_mul_f32, 2, &g->constants.cube)) {
+        return false;
+    }
+    g->steps[g->count++] = first.steps[0];
+    g->steps[g->count++] = second;
+    g->steps[g->count++] = third;
+    return x->where == first.x->where && x->index == first.x->index && x->bytes == first.x->bytes;
+}
+
+/* The steps of scale * (x + cube). */
+static bool match_scaled(const sp_plan_builder *builder, gate_steps *g, const sp_plan_step *tanh)
+{
+    gate_steps scaled = {.constants = g->constants};
+    if (!match_first(builder, &scaled, tanh, SP_KERNEL_ID_mul_f32, 2, &g->constants.scale)) {
+        return false;
+    }
+    sp_plan_step *sum = list_writer(builder, g, scaled.x, SP_KERNEL_ID_add_f32);
+    for (uint32_t i = 0; sum != NULL && i < 2; i++) {
+        g->x = &sum->bindings[i];
+        if (!match_cube(builder, g, &sum->bindings[1 - i])) continue;
+        g->steps[g->count++] = sum;
+        g->steps[g->count++] = scaled.steps[0];
+        return true;
+    }
+    return false;
+}
+
+static bool match_tanh_gelu(const sp_plan_builder *builder, sp_plan_step *tanh, gate_steps *g)
+{
+    const sp_flat_constants *k = tanh->constants;
+    sp_gate_constants *of = &g->constants;
+    *of = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
+    g->kernel = SP_KERNEL_ID_tanh_gate_f32;
+    g->x_reads = 5;
+    if (!builder->request->is_blocked || !match_scaled(builder, g, tanh)) return false;
+    g->steps[g->count++] = tanh;
+    return match_number(builder, g, SP_KERNEL_ID_add_f32, 2, &of->addend) &&
+           match_number(builder, g, SP_KERNEL_ID_mul_f32, 2, &of->factor) &&
+           match_product(builder, g);
 }
 
 /* The last step becomes the fused one. */
@@ -129,7 +215,7 @@ static sp_status fuse_gate(sp_plan_builder *builder, const gate_steps *g)
     bindings[0] = *g->x;
     bindings[1] = *sp__fuse_output(last);
     builder->values[bindings[1].index].in_place = bindings[0].index;
-    sp__fuse_reads(builder, bindings[0].index, last);
+    for (uint32_t i = 1; i < g->x_reads; i++) sp__fuse_reads(builder, bindings[0].index, last);
     *last = (sp_plan_step){
         .kernel = g->kernel,
         .grid = {(uint32_t)sp__lower_tiles((uint64_t)k->count, (uint64_t)k->tile_count), 1, 1},
@@ -150,7 +236,8 @@ sp_status sp__plan_fuse_gates(sp_plan_builder *builder)
         gate_steps g = {0};
         const bool is_gate =
             (step->kernel == SP_KERNEL_ID_erf_f32 && match_gelu(builder, step, &g)) ||
-            (step->kernel == SP_KERNEL_ID_clip_f32 && match_hard_swish(builder, step, &g));
+            (step->kernel == SP_KERNEL_ID_clip_f32 && match_hard_swish(builder, step, &g)) ||
+            (step->kernel == SP_KERNEL_ID_tanh_f32 && match_tanh_gelu(builder, step, &g));
         if (is_gate) SP_TRY(fuse_gate(builder, &g));
     }
     return SP_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GELU and HardSwish that a model writes in steps: when they become one step, and that the bits are
- * those of the steps, on every instruction set, in blocks of channels too. */
+/* GELU, by erf and by tanh, and HardSwish that a model writes in steps: when they become one step,
+ * and that the bits are those of the steps, on every instruction set, in blocks of channels too. */
 #include "plan/plan_fuse.h"
 
 #include <math.h>
@@ -19,10 +19,15 @@ typedef struct numbers {
 } numbers;
 
 static const numbers gelu_numbers = {.a = 1.41421354f, .b = 1, .c = 0.5f},
+                     tanh_numbers = {.a = 0.0447149985f, .b = 1, .c = 0.5f, .low = 0.797884583f},
                      swish_numbers = {.a = 3, .c = 6, .low = 0, .high = 6};
 
 static const char *const gelu[] = {"Div x a > q", "Erf q > e",   "Add e b > s",
                                    "Mul x s > p", "Mul p c > y", NULL},
+                         *const tanh_gelu[] = {"Mul a x > i", "Mul x i > j",   "Mul x j > k",
+                                               "Add x k > s", "Mul low s > t", "Tanh t > e",
+                                               "Add b e > v", "Mul c v > p",   "Mul x p > y",
+                                               NULL},
                          *const swish[] = {"Add x a > s", "Clip s low high > g", "Mul x g > p",
                                            "Div p c > y", NULL};
 
@@ -113,6 +118,7 @@ static uint32_t count_gates(const sp_graph_plan *plan)
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         if (step->kernel != SP_KERNEL_ID_erf_gate_f32 &&
+            step->kernel != SP_KERNEL_ID_tanh_gate_f32 &&
             step->kernel != SP_KERNEL_ID_clip_gate_f32) {
             continue;
         }
@@ -177,8 +183,10 @@ static void check_gate(const gate_case *c, uint64_t seed, uint32_t gates, const 
 
 static gate_case usual_case(const char *const *nodes, const sp_shape *x)
 {
-    return (gate_case){
-        .nodes = nodes, .numbers = nodes == gelu ? gelu_numbers : swish_numbers, .x = *x};
+    const numbers *usual = nodes == gelu        ? &gelu_numbers
+                           : nodes == tanh_gelu ? &tanh_numbers
+                                                : &swish_numbers;
+    return (gate_case){.nodes = nodes, .numbers = *usual, .x = *x};
 }
 
 /* ---- tests ---- */
@@ -191,7 +199,7 @@ static float any_number(data_random *random)
     return (float)((int64_t)(data_next(random) % 2001) - 1000) / 128;
 }
 
-TEST(both_functions_in_steps_are_one_step_of_the_same_bits)
+TEST(all_functions_in_steps_are_one_step_of_the_same_bits)
 {
     const uint64_t count = test_count(20000, 600);
     data_random random = {92};
@@ -199,7 +207,8 @@ TEST(both_functions_in_steps_are_one_step_of_the_same_bits)
         const sp_shape shapes[] = {SHAPE(2 + (int64_t)(data_next(&random) % 300)),
                                    SHAPE(3, 1 + (int64_t)(data_next(&random) % 50)),
                                    SHAPE(2, 3, 5, 7)};
-        gate_case c = usual_case(i % 2 == 0 ? gelu : swish,
+        const char *const *const functions[] = {gelu, swish, tanh_gelu};
+        gate_case c = usual_case(functions[i % SP_COUNT_OF(functions)],
                                  &shapes[data_next(&random) % SP_COUNT_OF(shapes)]);
         c.has_specials = data_next(&random) % 2 == 0;
         if (data_next(&random) % 2 == 0) {
@@ -217,6 +226,8 @@ TEST(more_than_a_tile_has_the_same_bits)
     check_gate(&c, 93, 1, "gelu");
     c = usual_case(swish, &x);
     check_gate(&c, 94, 1, "swish");
+    c = usual_case(tanh_gelu, &x);
+    check_gate(&c, 94, 1, "tanh");
 }
 
 typedef struct other_node {
@@ -250,6 +261,26 @@ TEST(other_nodes_in_gelu_keep_it_in_steps)
         {4, "Mul s c > y", 0},     {2, "Add b e > s", 1},     {3, "Mul s x > p", 1},
         {4, "Mul c p > y", 1}};
     check_others(gelu, others, SP_COUNT_OF(others));
+}
+
+TEST(other_nodes_in_gelu_by_tanh_keep_it_in_steps)
+{
+    static const other_node others[] = {
+        {0, "Mul a image > i", 0}, {0, "Mul given x > i", 0}, {0, "Mul list x > i", 0},
+        {0, "Add a x > i", 0},     {0, "Div a x > i", 0},     {1, "Mul image i > j", 0},
+        {1, "Mul i i > j", 0},     {1, "Add x i > j", 0},     {2, "Mul i j > k", 0},
+        {2, "Mul image j > k", 0}, {2, "Mul x i > k", 0},     {2, "Mul x x > k", 0},
+        {3, "Add image k > s", 0}, {3, "Add x j > s", 0},     {3, "Sub x k > s", 0},
+        {3, "Add k k > s", 0},     {3, "Add x x > s", 0},     {4, "Mul given s > t", 0},
+        {4, "Mul list s > t", 0},  {4, "Add low s > t", 0},   {4, "Mul low k > t", 0},
+        {5, "Sigmoid t > e", 0},   {5, "Tanh s > e", 0},      {6, "Add given e > v", 0},
+        {6, "Mul b e > v", 0},     {6, "Add list e > v", 0},  {7, "Mul given v > p", 0},
+        {7, "Add c v > p", 0},     {7, "Mul c e > p", 0},     {8, "Mul image p > y", 0},
+        {8, "Add x p > y", 0},     {8, "Mul p p > y", 0},     {8, "Mul x v > y", 0},
+        {0, "Mul x a > i", 1},     {1, "Mul i x > j", 1},     {2, "Mul j x > k", 1},
+        {3, "Add k x > s", 1},     {4, "Mul s low > t", 1},   {6, "Add e b > v", 1},
+        {7, "Mul v c > p", 1},     {8, "Mul p x > y", 1}};
+    check_others(tanh_gelu, others, SP_COUNT_OF(others));
 }
 
 TEST(other_nodes_in_hard_swish_keep_it_in_steps)
@@ -290,6 +321,7 @@ TEST(values_that_others_read_keep_it_in_steps)
 {
     check_readers(gelu, "qesp");
     check_readers(swish, "sgp");
+    check_readers(tanh_gelu, "ijkstevp");
 }
 
 TEST(two_in_a_row_and_an_activation_behind_are_fused_apart)

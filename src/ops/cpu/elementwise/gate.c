@@ -40,3 +40,21 @@ sp_status SP_KERNEL(clip_gate_f32)(const sp_tile *tile)
     }
     return SP_OK;
 }
+
+static SP_ALWAYS_INLINE float tanh_gate(float x, const sp_gate_constants *k)
+{
+    const float cube = x * (x * (k->cube * x));
+    const float gate = k->addend + sp_tanhf(k->scale * (x + cube));
+    if (SP_PLANTED(gate_halves_x)) return sp_canonical(x * k->factor * gate);
+    return sp_canonical(x * (k->factor * gate));
+}
+
+sp_status SP_KERNEL(tanh_gate_f32)(const sp_tile *tile)
+{
+    SP_FLAT_TILE(sp_gate_constants)
+    const float *x = (const float *)tile->bindings[0] + first;
+    float *y = (float *)tile->bindings[1] + first;
+    const sp_gate_constants of = *k;
+    SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = tanh_gate(x[i], &of);
+    return SP_OK;
+}
