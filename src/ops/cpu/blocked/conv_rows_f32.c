@@ -3,8 +3,10 @@
  * kernel column) in order, in segments, padding taps included, then the bias, then the activation.
  *
  * The lanes of a vector are neighbouring outputs of a row, so a filter needs no 15 others, and an
- * input is loaded once for some filters. The input of some rows is copied with its padding, a
- * segment of channels at a time; between two segments the sums wait in y. */
+ * input is loaded once for some filters. The input of some rows is copied with its padding, some
+ * channels at a time; between two segments the sums wait in y. With very few filters the copy takes
+ * longer than the sums, so it is made of fewer channels and more rows, whose windows overlap: the
+ * chains of a segment wait too then. */
 #include "ops/cpu/blocked/patch.h"
 #include "ops/cpu/gemm/activate.h"
 
@@ -18,25 +20,32 @@ enum { OF_8 = 1, OF_4 = 3, OF_2 = 5, OF_1 = 8 };
 enum { OF_8 = 1, OF_4 = 1, OF_2 = 1, OF_1 = 1 };
 #endif
 
-/* What vectors may read beyond a row of the patch. */
+/* What vectors may read beyond a row of the patch, and write beyond a row of chains. */
 enum { BEYOND = 8 * SP_VECTOR };
+
+/* Chains that wait, and the most filters that have some. */
+enum { CHAINS = 4096, PARTED_FILTERS = 4 };
 
 typedef struct rows {
     const sp_conv_constants *k;
     const float *x, *w, *bias; /* of the image and the group; bias may be NULL */
     float *y;
     sp_patch patch;
-    int64_t channels, depth;              /* of a segment; taps of a filter */
-    int64_t offsets[SP_CONV_MAX_SEGMENT]; /* of the taps of a segment */
+    int64_t channels, part;               /* of a segment, of a patch */
+    int64_t depth;                        /* taps of a filter */
+    int64_t offsets[SP_CONV_MAX_SEGMENT]; /* of the taps of a patch */
 } rows;
 
-/* A segment of the taps, for some outputs of a row. */
+/* The taps of a segment that are in the patch, for some outputs of a row. */
 typedef struct segment {
     int64_t first, count; /* taps */
     const int64_t *offsets;
-    bool is_first, is_last;
-    const float *x; /* of the first output in the patch */
-    int64_t at;     /* the first output in a plane of y */
+    bool is_first, is_last;   /* of the segments */
+    bool is_begun, is_closed; /* other taps of the segment were before; none is left */
+    float *chains;            /* that wait: of the row, and of the first filter */
+    int64_t chain_plane;      /* to the next filter */
+    const float *x;           /* of the first output in the patch */
+    int64_t at;               /* the first output in a plane of y */
     int64_t columns;
 } segment;
 
@@ -74,6 +83,13 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t filters, const int64_t ve
     const int64_t depth = c->depth;
     float chains[SUMS * SP_VECTOR];
     sp_vector sums[SUMS] = {0};
+    if (s->is_begun) {
+        const float *from = s->chains + f * s->chain_plane + column;
+#pragma GCC unroll 24
+        for (int64_t i = 0; i < filters * vectors; i++) {
+            sums[i] = sp_vector_load(from + i / vectors * s->chain_plane + i % vectors * SP_VECTOR);
+        }
+    }
     for (int64_t t = 0; t < s->count; t++) {
         /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinary*): sp_patch_taps sets all taps */
         const float *in = x + s->offsets[t];
@@ -90,9 +106,18 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t filters, const int64_t ve
             }
         }
     }
+    if (!s->is_closed) {
+        float *to = s->chains + f * s->chain_plane + column;
 #pragma GCC unroll 24
-    for (int64_t i = 0; i < filters * vectors; i++)
+        for (int64_t i = 0; i < filters * vectors; i++) {
+            sp_vector_store(to + i / vectors * s->chain_plane + i % vectors * SP_VECTOR, sums[i]);
+        }
+        return;
+    }
+#pragma GCC unroll 24
+    for (int64_t i = 0; i < filters * vectors; i++) {
         sp_vector_store(chains + i * SP_VECTOR, sums[i]);
+    }
     finish(c, s, f, column, filters, vectors, chains);
 }
 
@@ -150,31 +175,71 @@ static void run_row(const rows *c, const segment *s)
             f += 1;
         }
     }
-    if (!s->is_last) return;
+    if (!s->is_last || !s->is_closed) return;
     sp_activate(c->k->activation, c->y + s->at, filters, c->k->out_h * c->k->out_w, s->columns);
 }
 
+/* Memory of a tile. */
+typedef struct room {
+    float patch[SP_PATCH_ELEMENTS + BEYOND], chains[CHAINS];
+} room;
+
 /* Outputs whose input fits the patch. */
-static void run_block(const rows *c, int64_t row, int64_t count, int64_t column, int64_t columns,
-                      float *patch)
+typedef struct block {
+    int64_t row, rows, column, columns;
+} block;
+
+/* The channels [first, first + count) of a segment that begins with channel `begin`. */
+static void run_part(const rows *c, const block *o, int64_t begin, int64_t first, int64_t count,
+                     room *r)
 {
     const sp_conv_constants *k = c->k;
     const int64_t taps = k->kernel_h * k->kernel_w;
-    for (int64_t first = 0; first < k->channels; first += c->channels) {
-        const int64_t channels = sp_size_least(c->channels, k->channels - first);
-        segment s = {.first = first * taps,
-                     .count = channels * taps,
-                     .offsets = c->offsets,
-                     .is_first = first == 0,
-                     .is_last = first + channels == k->channels,
-                     .columns = columns};
-        sp_patch_copy(&c->patch, false, c->x + first * k->in_h * k->in_w, channels, row, count,
-                      column, 0, patch);
-        for (int64_t r = 0; r < count; r++) {
-            s.x = patch + r * c->patch.out_row;
-            s.at = (row + r) * k->out_w + column;
-            run_row(c, &s);
+    const int64_t end = sp_size_least(begin + c->channels, k->channels);
+    const int64_t width = o->columns + BEYOND;
+    segment s = {.first = first * taps,
+                 .count = count * taps,
+                 .offsets = c->offsets,
+                 .is_first = begin == 0,
+                 .is_last = end == k->channels,
+                 .is_begun = first != begin,
+                 .is_closed = first + count == end,
+                 .chain_plane = o->rows * width,
+                 .columns = o->columns};
+    sp_patch_copy(&c->patch, false, c->x + first * k->in_h * k->in_w, count, o->row, o->rows,
+                  o->column, 0, r->patch);
+    for (int64_t i = 0; i < o->rows; i++) {
+        s.x = r->patch + i * c->patch.out_row;
+        s.at = (o->row + i) * k->out_w + o->column;
+        s.chains = r->chains + i * width;
+        run_row(c, &s);
+    }
+}
+
+static void run_block(const rows *c, const block *o, room *r)
+{
+    for (int64_t begin = 0; begin < c->k->channels; begin += c->channels) {
+        const int64_t end = sp_size_least(begin + c->channels, c->k->channels);
+        for (int64_t first = begin; first < end; first += c->part) {
+            run_part(c, o, begin, first, sp_size_least(c->part, end - first), r);
         }
+    }
+}
+
+/* The channels and outputs of a patch: whole segments, or fewer channels until there are some rows,
+ * as many as chains can wait of. */
+static void choose_patch(rows *c, int64_t tile_rows)
+{
+    enum { ENOUGH = 8 };
+    const sp_conv_constants *k = c->k;
+    const int64_t enough = sp_size_least(ENOUGH, tile_rows);
+    const int64_t most = CHAINS / (k->filters * (k->out_w + BEYOND));
+    c->part = c->channels;
+    sp_patch_choose(&c->patch, k, 1, c->part, tile_rows, k->out_w);
+    if (k->filters > PARTED_FILTERS || most < enough) return;
+    while (c->patch.rows < enough && c->part > 1) {
+        c->part = (c->part + 1) / 2;
+        sp_patch_choose(&c->patch, k, 1, c->part, sp_size_least(tile_rows, most), k->out_w);
     }
 }
 
@@ -190,9 +255,9 @@ static void rows_init(rows *c, const sp_tile *tile)
     c->bias = k->has_bias ? (const float *)tile->bindings[2] + group * k->filters : NULL;
     c->y = (float *)tile->bindings[k->has_bias ? 3 : 2] + index * k->filters * k->out_h * k->out_w;
     c->channels = sp_size_least(k->segment / taps, k->channels);
-    sp_patch_choose(&c->patch, k, 1, c->channels, b->tile_rows, k->out_w);
+    choose_patch(c, b->tile_rows);
     sp_patch_taps(&c->patch, c->offsets);
-    for (int64_t channel = 1; channel < c->channels; channel++) {
+    for (int64_t channel = 1; channel < c->part; channel++) {
         for (int64_t t = 0; t < taps; t++) {
             c->offsets[channel * taps + t] = channel * c->patch.plane + c->offsets[t];
         }
@@ -205,15 +270,16 @@ sp_status SP_KERNEL(conv_rows_f32)(const sp_tile *tile)
     const sp_conv_constants *k = &b->of;
     rows c;
     rows_init(&c, tile);
-    float patch[SP_PATCH_ELEMENTS + BEYOND];
-    memset(patch + SP_PATCH_ELEMENTS, 0, BEYOND * sizeof *patch);
+    room r;
+    memset(r.patch + SP_PATCH_ELEMENTS, 0, BEYOND * sizeof *r.patch);
     const int64_t first = tile->index[0] * b->tile_rows;
     const int64_t last = sp_size_least(first + b->tile_rows, k->out_h);
-    for (int64_t row = first; row < last; row += c.patch.rows) {
-        const int64_t count = sp_size_least(c.patch.rows, last - row);
-        for (int64_t column = 0; column < k->out_w; column += c.patch.columns) {
-            run_block(&c, row, count, column, sp_size_least(c.patch.columns, k->out_w - column),
-                      patch);
+    block o;
+    for (o.row = first; o.row < last; o.row += c.patch.rows) {
+        o.rows = sp_size_least(c.patch.rows, last - o.row);
+        for (o.column = 0; o.column < k->out_w; o.column += c.patch.columns) {
+            o.columns = sp_size_least(c.patch.columns, k->out_w - o.column);
+            run_block(&c, &o, &r);
         }
     }
     return SP_OK;
