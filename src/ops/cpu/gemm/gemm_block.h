@@ -40,7 +40,7 @@
 #endif
 
 /* Addresses of rows and panels: each of these is the first of three, which a register and its
- * double reach. */
+ * double reach. There are at most nine. */
 enum { SP_BLOCK_BASES = 3 };
 
 /* Continues the chains of one segment. `rows` and `vectors` are constants after inlining, so
