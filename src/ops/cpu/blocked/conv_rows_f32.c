@@ -83,7 +83,8 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t filters, const int64_t ve
     const int64_t depth = c->depth;
     float chains[SUMS * SP_VECTOR];
     sp_vector sums[SUMS] = {0};
-    if (s->is_begun) {
+    const bool may_wait = filters <= PARTED_FILTERS; /* of more, patches have whole segments */
+    if (may_wait && s->is_begun) {
         const float *from = s->chains + f * s->chain_plane + column;
 #pragma GCC unroll 24
         for (int64_t i = 0; i < filters * vectors; i++) {
@@ -106,7 +107,7 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t filters, const int64_t ve
             }
         }
     }
-    if (!s->is_closed) {
+    if (may_wait && !s->is_closed) {
         float *to = s->chains + f * s->chain_plane + column;
 #pragma GCC unroll 24
         for (int64_t i = 0; i < filters * vectors; i++) {
@@ -243,7 +244,10 @@ static void choose_patch(rows *c, int64_t tile_rows)
     }
 }
 
-static void rows_init(rows *c, const sp_tile *tile)
+/* `out_rows`: of the tile. Not more: rows of the patch that no block fills would be denormal
+ * numbers by chance, which vectors beyond the row read, and with which some processors compute
+ * slowly. */
+static void rows_init(rows *c, const sp_tile *tile, int64_t out_rows)
 {
     const sp_blocked_constants *b = tile->constants;
     const sp_conv_constants *k = c->k = &b->of;
@@ -255,7 +259,7 @@ static void rows_init(rows *c, const sp_tile *tile)
     c->bias = k->has_bias ? (const float *)tile->bindings[2] + group * k->filters : NULL;
     c->y = (float *)tile->bindings[k->has_bias ? 3 : 2] + index * k->filters * k->out_h * k->out_w;
     c->channels = sp_size_least(k->segment / taps, k->channels);
-    choose_patch(c, b->tile_rows);
+    choose_patch(c, out_rows);
     sp_patch_taps(&c->patch, c->offsets);
     for (int64_t channel = 1; channel < c->part; channel++) {
         for (int64_t t = 0; t < taps; t++) {
@@ -268,12 +272,12 @@ sp_status SP_KERNEL(conv_rows_f32)(const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
     const sp_conv_constants *k = &b->of;
-    rows c;
-    rows_init(&c, tile);
-    room r;
-    memset(r.patch + SP_PATCH_ELEMENTS, 0, BEYOND * sizeof *r.patch);
     const int64_t first = tile->index[0] * b->tile_rows;
     const int64_t last = sp_size_least(first + b->tile_rows, k->out_h);
+    rows c;
+    room r;
+    rows_init(&c, tile, last - first);
+    memset(r.patch + c.part * c.patch.plane, 0, BEYOND * sizeof *r.patch);
     block o;
     for (o.row = first; o.row < last; o.row += c.patch.rows) {
         o.rows = sp_size_least(c.patch.rows, last - o.row);
