@@ -133,6 +133,7 @@ static sp_status batch_fill(const sp_packed_weights *table, const sp_packed_requ
     SP_TRY(count_missing(request, found, batch));
     batch->copies =
         sp_aligned_malloc(_Alignof(sp_packed_copy), batch->count * sizeof *batch->copies);
+    /* Never 0 bytes, for which there may be no memory. */
     batch->constants =
         sp_aligned_malloc(CONSTANT_ALIGNMENT, (size_t)batch->constant_bytes + CONSTANT_ALIGNMENT);
     if (batch->copies == NULL || batch->constants == NULL) {

@@ -7,31 +7,32 @@
 
 /* ---- copies ---- */
 
+/* Adds a copy for `step`. `fits`: its grid does. */
+static sp_status add_reorder(sp_block_pass *pass, const sp_plan_step *step, bool fits,
+                             sp_plan_step copy)
+{
+    if (!fits) return sp__fail(SP_EXHAUSTED, "an image has too many elements for one copy");
+    copy.node_name = step->node_name;
+    copy.op_name = "Reorder";
+    return sp__plan_add_step(pass->builder, &copy);
+}
+
 static sp_status add_copy(sp_block_pass *pass, const sp_plan_step *step, const sp_image_form *form,
                           sp_kernel_id kernel, uint32_t from, uint32_t to)
 {
-    const uint64_t plain = (uint64_t)(form->images * form->channels * form->pixels);
-    const uint64_t blocked = (uint64_t)sp__image_form_count(form);
+    const uint64_t plain = (uint64_t)sp__block_plain_count(form) * sizeof(float);
     const bool blocks = kernel == SP_KERNEL_ID_channels_block;
-    const sp_plan_binding bindings[2] = {{.where = SP_PLACE_ARENA,
-                                          .index = from,
-                                          .bytes = (blocks ? plain : blocked) * sizeof(float)},
-                                         {.where = SP_PLACE_ARENA,
-                                          .index = to,
-                                          .is_write = true,
-                                          .bytes = (blocks ? blocked : plain) * sizeof(float)}};
+    sp_plan_binding bindings[2] = {sp__block_binding(from, form, false),
+                                   sp__block_binding(to, form, true)};
+    bindings[blocks ? 0 : 1].bytes = plain;
     sp_channels_constants constants;
     sp_plan_step copy = {.kernel = kernel,
                          .binding_count = 2,
                          .bindings = bindings,
                          .constants = &constants,
-                         .constant_bytes = sizeof constants,
-                         .node_name = step->node_name,
-                         .op_name = "Reorder"};
-    if (!sp__blocked_copy(form, &constants, copy.grid)) {
-        return sp__fail(SP_EXHAUSTED, "an image has too many elements for one copy");
-    }
-    return sp__plan_add_step(pass->builder, &copy);
+                         .constant_bytes = sizeof constants};
+    const bool fits = sp__blocked_copy(form, &constants, copy.grid);
+    return add_reorder(pass, step, fits, copy);
 }
 
 /* Moves the blocks of a value to another form of the same images. */
@@ -39,12 +40,13 @@ static sp_status move_blocks(sp_block_pass *pass, const sp_plan_step *step, uint
                              const sp_image_form *form)
 {
     sp_block_value *value = &pass->values[root];
+    const sp_image_form from = value->form;
     const uint64_t bytes = (uint64_t)sp__image_form_count(form) * sizeof(float);
     uint32_t offsets, to;
-    SP_TRY(sp__block_move_offsets(pass, &value->form, form, &offsets));
+    SP_TRY(sp__block_move_offsets(pass, &from, form, &offsets));
     SP_TRY(sp__plan_add_value(pass->builder, bytes, &to));
     const sp_plan_binding bindings[3] = {
-        sp__block_binding(value->blocked, &value->form, false),
+        sp__block_binding(value->blocked, &from, false),
         {.where = SP_PLACE_ARENA, .index = offsets, .bytes = pass->builder->values[offsets].bytes},
         sp__block_binding(to, form, true)};
     sp_channels_move_constants constants;
@@ -52,16 +54,12 @@ static sp_status move_blocks(sp_block_pass *pass, const sp_plan_step *step, uint
                          .binding_count = 3,
                          .bindings = bindings,
                          .constants = &constants,
-                         .constant_bytes = sizeof constants,
-                         .node_name = step->node_name,
-                         .op_name = "Reorder"};
-    if (!sp__blocked_move(&value->form, form, &constants, copy.grid)) {
-        return sp__fail(SP_EXHAUSTED, "an image has too many elements for one copy");
-    }
+                         .constant_bytes = sizeof constants};
+    const bool fits = sp__blocked_move(&from, form, &constants, copy.grid);
     value->form = *form;
     value->blocked = to;
     value->writer = pass->builder->plan->step_count;
-    return sp__plan_add_step(pass->builder, &copy);
+    return add_reorder(pass, step, fits, copy);
 }
 
 bool sp__block_is_in_form(const sp_block_pass *pass, uint32_t root, const sp_image_form *form)

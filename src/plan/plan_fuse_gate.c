@@ -35,11 +35,17 @@ static bool is_whole(const sp_plan_step *step, uint32_t operand)
     return (operand == 0 ? k->a : k->b)[0] == 1;
 }
 
-/* The step before `gate`, of x and a number; `operands` of it may be x. */
-static bool match_first(const sp_plan_builder *builder, gate_steps *g, const sp_plan_step *gate,
+static bool is_x(const gate_steps *g, const sp_plan_binding *operand)
+{
+    return operand->where == g->x->where && operand->index == g->x->index &&
+           operand->bytes == g->x->bytes;
+}
+
+/* The step that writes what is read, of x and a number; `operands` of it may be x. */
+static bool match_first(const sp_plan_builder *builder, gate_steps *g, const sp_plan_binding *read,
                         sp_kernel_id kernel, uint32_t operands, float *number)
 {
-    sp_plan_step *first = sp__fuse_writer(builder, &gate->bindings[0], 2);
+    sp_plan_step *first = sp__fuse_writer(builder, read, 2);
     if (first == NULL || !is_list(first, kernel, g->constants.count)) return false;
     for (uint32_t i = 0; i < operands; i++) {
         g->x = &first->bindings[i];
@@ -85,8 +91,7 @@ static bool match_product(const sp_plan_builder *builder, gate_steps *g)
     const sp_plan_binding *other;
     if (!match_next(builder, g, SP_KERNEL_ID_mul_f32, 2, &other)) return false;
     const sp_plan_step *product = g->steps[g->count - 1];
-    const bool is_same = other->index == g->x->index && other->bytes == g->x->bytes;
-    return is_same && is_whole(product, 0) && is_whole(product, 1);
+    return is_x(g, other) && is_whole(product, 0) && is_whole(product, 1);
 }
 
 static bool match_gelu(const sp_plan_builder *builder, sp_plan_step *erf, gate_steps *g)
@@ -96,7 +101,8 @@ static bool match_gelu(const sp_plan_builder *builder, sp_plan_step *erf, gate_s
     *of = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
     g->kernel = SP_KERNEL_ID_erf_gate_f32;
     g->x_reads = 2;
-    if (!match_first(builder, g, erf, SP_KERNEL_ID_div_f32, 1, &of->divisor)) return false;
+    if (!match_first(builder, g, &erf->bindings[0], SP_KERNEL_ID_div_f32, 1, &of->divisor))
+        return false;
     g->steps[g->count++] = erf;
     return match_number(builder, g, SP_KERNEL_ID_add_f32, 2, &of->addend) &&
            match_product(builder, g) &&
@@ -113,7 +119,8 @@ static bool match_hard_swish(const sp_plan_builder *builder, sp_plan_step *clip,
                               .high = (float)k->beta};
     g->kernel = SP_KERNEL_ID_clip_gate_f32;
     g->x_reads = 2;
-    if (!match_first(builder, g, clip, SP_KERNEL_ID_add_f32, 2, &of->addend)) return false;
+    if (!match_first(builder, g, &clip->bindings[0], SP_KERNEL_ID_add_f32, 2, &of->addend))
+        return false;
     g->steps[g->count++] = clip;
     return match_product(builder, g) &&
            match_number(builder, g, SP_KERNEL_ID_div_f32, 1, &of->divisor);
@@ -126,12 +133,6 @@ static sp_plan_step *list_writer(const sp_plan_builder *builder, const gate_step
     sp_plan_step *step = sp__fuse_writer(builder, read, 2);
     if (step == NULL || !is_list(step, kernel, g->constants.count)) return NULL;
     return is_whole(step, 0) && is_whole(step, 1) ? step : NULL;
-}
-
-static bool is_x(const gate_steps *g, const sp_plan_binding *operand)
-{
-    return operand->where == g->x->where && operand->index == g->x->index &&
-           operand->bytes == g->x->bytes;
 }
 
 /* The product of x and what *read becomes. */
@@ -154,24 +155,23 @@ static bool match_cube(const sp_plan_builder *builder, gate_steps *g, const sp_p
     g->count = 0;
     sp_plan_step *third = match_power(builder, g, &cube);
     sp_plan_step *second = third != NULL ? match_power(builder, g, &cube) : NULL;
-    const sp_plan_binding *x = g->x;
     gate_steps first = {.constants = g->constants};
-    const sp_plan_step read = {.bindings = cube};
     if (second == NULL ||
-        !match_first(builder, &first, &read, SP_KERNEL_ID_mul_f32, 2, &g->constants.cube)) {
+        !match_first(builder, &first, cube, SP_KERNEL_ID_mul_f32, 2, &g->constants.cube)) {
         return false;
     }
     g->steps[g->count++] = first.steps[0];
     g->steps[g->count++] = second;
     g->steps[g->count++] = third;
-    return x->where == first.x->where && x->index == first.x->index && x->bytes == first.x->bytes;
+    return is_x(g, first.x);
 }
 
 /* The steps of scale * (x + cube). */
 static bool match_scaled(const sp_plan_builder *builder, gate_steps *g, const sp_plan_step *tanh)
 {
     gate_steps scaled = {.constants = g->constants};
-    if (!match_first(builder, &scaled, tanh, SP_KERNEL_ID_mul_f32, 2, &g->constants.scale)) {
+    if (!match_first(builder, &scaled, &tanh->bindings[0], SP_KERNEL_ID_mul_f32, 2,
+                     &g->constants.scale)) {
         return false;
     }
     sp_plan_step *sum = list_writer(builder, g, scaled.x, SP_KERNEL_ID_add_f32);

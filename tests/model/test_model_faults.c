@@ -60,6 +60,15 @@ static void check_label(const model_case *c, named_steps *named)
     for (uint32_t i = 0; i + 1 < named->count; i++) CHECK(strcmp(label, named->labels[i]) != 0);
 }
 
+/* No more faults; closes the case and the device. */
+static void faults_end(const null_fixture *f, model_case *c, sp_array *outputs)
+{
+    sp__null_fail_command(f->dev, UINT64_MAX / 2);
+    outputs_free(c, outputs);
+    case_close(c);
+    CHECK_OK(sp_device_close(f->device));
+}
+
 TEST(a_kernel_that_fails_in_mid_plan_names_node_and_op_and_the_next_run_is_right)
 {
     null_fixture f = null_open();
@@ -89,10 +98,7 @@ TEST(a_kernel_that_fails_in_mid_plan_names_node_and_op_and_the_next_run_is_right
     CHECK(names_activation);
     test_note("%u steps failed one by one", named->count);
     sp_free(named);
-    sp__null_fail_command(f.dev, UINT64_MAX / 2);
-    outputs_free(&c, outputs);
-    case_close(&c);
-    CHECK_OK(sp_device_close(f.device));
+    faults_end(&f, &c, outputs);
 }
 
 TEST(a_normalisation_that_fails_names_all_of_its_ops)
@@ -112,10 +118,7 @@ TEST(a_normalisation_that_fails_names_all_of_its_ops)
                           " (ReduceMean+Sub+Pow+ReduceMean+Add+Sqrt+Div+Mul+Add): ") != NULL;
     }
     CHECK(is_named);
-    sp__null_fail_command(f.dev, UINT64_MAX / 2);
-    outputs_free(&c, outputs);
-    case_close(&c);
-    CHECK_OK(sp_device_close(f.device));
+    faults_end(&f, &c, outputs);
 }
 
 typedef struct faulty_load {

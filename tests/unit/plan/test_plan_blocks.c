@@ -106,16 +106,46 @@ TEST(random_graphs_have_the_bits_of_plans_without_blocks)
     CHECK(with_offsets > 0);
 }
 
+/* A convolution of `x` by random filters of that shape. */
+static void add_conv(image_graph *maker, const char *x, const int64_t dims[4], const char *y)
+{
+    char w[16], inputs[64];
+    image_graph_add_weight(maker, dims, 4, false, w);
+    (void)snprintf(inputs, sizeof inputs, "%s %s", x, w);
+    add_node(&maker->graph, make_node("Conv", inputs, y));
+}
+
+/* The sizes "sizes", for Reshape and Split. */
+static void add_sizes(image_graph *maker, const int64_t *sizes, int64_t count)
+{
+    writer tensor = make_tensor("sizes", 7, &count, 1, sizes, (size_t)count * sizeof *sizes);
+    write_message(&maker->graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+/* The plan has that many steps with the kernel; the bits are those without blocks. Destroys the
+ * graph. */
+static void check_steps(image_graph *maker, const sp_plan_input *input, sp_kernel_id kernel,
+                        uint64_t expected)
+{
+    const sp_graph *graph = image_graph_load(maker);
+    REQUIRE(graph != NULL);
+    const sp_graph_plan *plan = compile(graph, input, SP_CPU_PORTABLE, true);
+    REQUIRE(plan != NULL);
+    uint64_t count = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) count += plan->steps[s].kernel == kernel;
+    CHECK_EQ_U64(count, expected);
+    sp__plan_destroy(plan);
+    check_graph(maker, graph, input, 0);
+}
+
 /* More parts than one step can read: each step writes some of the output. */
 TEST(a_join_of_many_images_keeps_all_of_them)
 {
     image_graph maker = {.random = {1}};
     const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(2, 16, 2, 3)};
     add_input(&maker.graph, "x", 1, input.shape.dims, 4);
-    char w[16], node_inputs[64], parts[64] = "y";
-    image_graph_add_weight(&maker, (int64_t[]){16, 16, 1, 1}, 4, false, w);
-    (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
-    add_node(&maker.graph, make_node("Conv", node_inputs, "y"));
+    char parts[64] = "y";
+    add_conv(&maker, "x", (int64_t[]){16, 16, 1, 1}, "y");
     for (int i = 0; i < SP_CONCAT_MAX_PARTS; i++) {
         const size_t len = strlen(parts);
         (void)snprintf(parts + len, sizeof parts - len, "%s", i % 2 == 0 ? " x" : " y");
@@ -132,62 +162,28 @@ TEST(a_view_of_few_channels_is_read_as_it_is)
 {
     image_graph maker = {.random = {1}};
     const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(1, 16, 8, 8)};
-    const int64_t view[4] = {1, 1, 32, 32}, four = 4;
     add_input(&maker.graph, "x", 1, input.shape.dims, 4);
-    char w[16], v[16], node_inputs[64];
-    image_graph_add_weight(&maker, (int64_t[]){16, 16, 1, 1}, 4, false, w);
-    image_graph_add_weight(&maker, (int64_t[]){16, 1, 3, 3}, 4, false, v);
-    writer sizes = make_tensor("sizes", 7, &four, 1, view, sizeof view);
-    write_message(&maker.graph, GRAPH_INITIALIZER_FIELD, &sizes);
-    (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
-    add_node(&maker.graph, make_node("Conv", node_inputs, "y"));
+    add_sizes(&maker, (int64_t[]){1, 1, 32, 32}, 4);
+    add_conv(&maker, "x", (int64_t[]){16, 16, 1, 1}, "y");
     add_node(&maker.graph, make_node("Reshape", "y sizes", "one"));
-    (void)snprintf(node_inputs, sizeof node_inputs, "one %s", v);
-    add_node(&maker.graph, make_node("Conv", node_inputs, "z"));
+    add_conv(&maker, "one", (int64_t[]){16, 1, 3, 3}, "z");
     add_output(&maker.graph, "z");
-    const sp_graph *graph = image_graph_load(&maker);
-    REQUIRE(graph != NULL);
-    const sp_graph_plan *plan = compile(graph, &input, SP_CPU_PORTABLE, true);
-    REQUIRE(plan != NULL);
-    uint64_t blocks = 0;
-    for (uint32_t s = 0; s < plan->step_count; s++) {
-        blocks += plan->steps[s].kernel == SP_KERNEL_ID_channels_block;
-    }
-    CHECK_EQ_U64(blocks, 1); /* of x */
-    sp__plan_destroy(plan);
-    check_graph(&maker, graph, &input, 0);
+    check_steps(&maker, &input, SP_KERNEL_ID_channels_block, 1); /* of x */
 }
 
 TEST(a_split_of_whole_channels_moves_nothing)
 {
     image_graph maker = {.random = {1}};
     const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(2, 16, 3, 5)};
-    const int64_t sizes[2] = {11, 21}, two = 2;
     add_input(&maker.graph, "x", 1, input.shape.dims, 4);
-    char w[16], v[16], node_inputs[64];
-    image_graph_add_weight(&maker, (int64_t[]){32, 16, 1, 1}, 4, false, w);
-    image_graph_add_weight(&maker, (int64_t[]){16, 21, 1, 1}, 4, false, v);
-    writer tensor = make_tensor("sizes", 7, &two, 1, sizes, sizeof sizes);
-    write_message(&maker.graph, GRAPH_INITIALIZER_FIELD, &tensor);
-    (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
-    add_node(&maker.graph, make_node("Conv", node_inputs, "y"));
+    add_sizes(&maker, (int64_t[]){11, 21}, 2);
+    add_conv(&maker, "x", (int64_t[]){32, 16, 1, 1}, "y");
     writer node = make_node("Split", "y sizes", "a b");
     add_attribute_int(&node, "axis", 1);
     add_node(&maker.graph, node);
-    (void)snprintf(node_inputs, sizeof node_inputs, "b %s", v);
-    add_node(&maker.graph, make_node("Conv", node_inputs, "z"));
+    add_conv(&maker, "b", (int64_t[]){16, 21, 1, 1}, "z");
     add_output(&maker.graph, "z");
-    const sp_graph *graph = image_graph_load(&maker);
-    REQUIRE(graph != NULL);
-    const sp_graph_plan *plan = compile(graph, &input, SP_CPU_PORTABLE, true);
-    REQUIRE(plan != NULL);
-    uint64_t splits = 0;
-    for (uint32_t s = 0; s < plan->step_count; s++) {
-        splits += plan->steps[s].kernel == SP_KERNEL_ID_split;
-    }
-    CHECK_EQ_U64(splits, 0);
-    sp__plan_destroy(plan);
-    check_graph(&maker, graph, &input, 0);
+    check_steps(&maker, &input, SP_KERNEL_ID_split, 0);
 }
 
 /* A batch that is reshaped between a convolution and a normalisation: the lists of that are of
@@ -196,13 +192,11 @@ static void check_reshaped_norm(int64_t images, bool is_depthwise)
 {
     image_graph maker = {.random = {1}};
     const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(images, 32, 3, 5)};
-    const int64_t filters = images == 1 ? 64 : 32, channels = 96 - filters, four = 4;
-    const int64_t sizes[4] = {3 - images, channels, 3, 5};
+    const int64_t filters = images == 1 ? 64 : 32, channels = 96 - filters;
     add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    add_sizes(&maker, (int64_t[]){3 - images, channels, 3, 5}, 4);
+    add_conv(&maker, "x", (int64_t[]){filters, 32, 1, 1}, is_depthwise ? "v" : "y");
     char w[16], lists[4][16], node_inputs[96];
-    image_graph_add_weight(&maker, (int64_t[]){filters, 32, 1, 1}, 4, false, w);
-    (void)snprintf(node_inputs, sizeof node_inputs, "x %s", w);
-    add_node(&maker.graph, make_node("Conv", node_inputs, is_depthwise ? "v" : "y"));
     if (is_depthwise) {
         image_graph_add_weight(&maker, (int64_t[]){filters, 1, 1, 1}, 4, false, w);
         (void)snprintf(node_inputs, sizeof node_inputs, "v %s", w);
@@ -210,8 +204,6 @@ static void check_reshaped_norm(int64_t images, bool is_depthwise)
         add_attribute_int(&node, "group", filters);
         add_node(&maker.graph, node);
     }
-    writer tensor = make_tensor("sizes", 7, &four, 1, sizes, sizeof sizes);
-    write_message(&maker.graph, GRAPH_INITIALIZER_FIELD, &tensor);
     add_node(&maker.graph, make_node("Reshape", "y sizes", "r"));
     for (int i = 0; i < 4; i++) image_graph_add_weight(&maker, &channels, 1, i == 3, lists[i]);
     (void)snprintf(node_inputs, sizeof node_inputs, "r %s %s %s %s", lists[0], lists[1], lists[2],

@@ -2,7 +2,7 @@
 /* Average over windows of images in blocks of channels; the same sum and quotient as
  * average_pool_f32. The lanes of a vector are channels. */
 #include "ops/cpu/blocked/patch.h"
-#include "ops/cpu/reduce/lanes.h"
+#include "ops/cpu/reduce/lane_tree.h"
 
 typedef struct pool {
     const sp_average_blocked_constants *k;
@@ -44,14 +44,7 @@ static SP_ALWAYS_INLINE sp_vector sum_taps(const int64_t taps, const pool *p, co
     for (int64_t t = SP_LANES; t < taps; t++) {
         lanes[t % SP_LANES] += sp_vector_load(x + p->offsets[t]);
     }
-#pragma GCC unroll 4
-    for (int64_t step = SP_LANES / 2; step > 0; step /= 2) {
-#pragma GCC unroll 8
-        for (int64_t l = 0; l < step; l++) {
-            if (l + step < taps) lanes[l] += lanes[l + step];
-        }
-    }
-    return lanes[0];
+    return sp_lane_tree_sum(taps, lanes);
 }
 
 static void run_row(const void *kernel, const float *x, float *y, sp_patch_row outputs)

@@ -154,29 +154,19 @@ static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const unsigned kind,
 /* Calls run(kind, ...) with a constant kind; without a fused multiply-add, which is 30 instructions
  * an element then, with the one that it is. */
 #if SP_HAS_HARDWARE_FMA
+#define SP_EPILOGUE_CASE(kind, run, ...)                                                           \
+    case kind:                                                                                     \
+        run(kind, __VA_ARGS__);                                                                    \
+        break;
 #define SP_EPILOGUE_CALL(which, run, ...)                                                          \
     switch (which) {                                                                               \
-    case 0:                                                                                        \
-        run(0, __VA_ARGS__);                                                                       \
-        break;                                                                                     \
-    case 1:                                                                                        \
-        run(1, __VA_ARGS__);                                                                       \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        run(2, __VA_ARGS__);                                                                       \
-        break;                                                                                     \
-    case 3:                                                                                        \
-        run(3, __VA_ARGS__);                                                                       \
-        break;                                                                                     \
-    case 4:                                                                                        \
-        run(4, __VA_ARGS__);                                                                       \
-        break;                                                                                     \
-    case 5:                                                                                        \
-        run(5, __VA_ARGS__);                                                                       \
-        break;                                                                                     \
-    case 6:                                                                                        \
-        run(6, __VA_ARGS__);                                                                       \
-        break;                                                                                     \
+        SP_EPILOGUE_CASE(0, run, __VA_ARGS__)                                                      \
+        SP_EPILOGUE_CASE(1, run, __VA_ARGS__)                                                      \
+        SP_EPILOGUE_CASE(2, run, __VA_ARGS__)                                                      \
+        SP_EPILOGUE_CASE(3, run, __VA_ARGS__)                                                      \
+        SP_EPILOGUE_CASE(4, run, __VA_ARGS__)                                                      \
+        SP_EPILOGUE_CASE(5, run, __VA_ARGS__)                                                      \
+        SP_EPILOGUE_CASE(6, run, __VA_ARGS__)                                                      \
     default:                                                                                       \
         run(7, __VA_ARGS__);                                                                       \
         break;                                                                                     \

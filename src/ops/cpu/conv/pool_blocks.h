@@ -5,7 +5,7 @@
 #define SP_OPS_CPU_CONV_POOL_BLOCKS_H
 
 #include "ops/cpu/conv/plane_block.h"
-#include "ops/cpu/reduce/lanes.h"
+#include "ops/cpu/reduce/lane_tree.h"
 
 /* Vectors that are computed together, and the most taps of a window. */
 enum { SP_POOL_VECTORS = 4, SP_POOL_TAPS = 256 };
@@ -132,20 +132,12 @@ static SP_ALWAYS_INLINE void max_vectors(const int64_t vectors, const pool_taps 
 static SP_ALWAYS_INLINE void sum_vector(const int64_t count, const pool_taps *taps, const float *x,
                                         float *y)
 {
-    const int64_t used = count < SP_LANES ? count : SP_LANES;
     sp_vector lanes[SP_LANES] = {0};
 #pragma GCC unroll 9
     for (int64_t t = 0; t < count; t++) {
         lanes[t % SP_LANES] += sp_vector_load(x + taps->distances[t]);
     }
-#pragma GCC unroll 4
-    for (int64_t half = SP_LANES / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-        for (int64_t l = 0; l < half; l++) {
-            if (l + half < used) lanes[l] += lanes[l + half];
-        }
-    }
-    sp_vector_store(y, lanes[0]);
+    sp_vector_store(y, sp_lane_tree_sum(count, lanes));
 }
 
 /* ---- blocks ---- */

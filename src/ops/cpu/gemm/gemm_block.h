@@ -100,4 +100,30 @@ static SP_ALWAYS_INLINE void sp_gemm_sums(const int64_t rows, const int64_t pane
     }
 }
 
+/* The panels of the next block, of `left`. One alone has too few chains to hide their latency, and
+ * blocks of the rest are compiled for each number of rows. */
+static SP_ALWAYS_INLINE int64_t sp_gemm_next_panels(const int64_t most, int64_t left)
+{
+    if (left >= most) return most;
+    if (left == 5 || left == 3) return 3;
+    return left >= 4 ? 4 : left;
+}
+
+/* Calls run(of, rows, panels, panel) for blocks of panels [panel, end); `rows` and `panels` are
+ * constants after inlining. */
+static SP_ALWAYS_INLINE void sp_gemm_each_block(
+    const int64_t rows, int64_t panel, int64_t end, const void *of,
+    void (*const run)(const void *of, const int64_t rows, const int64_t panels, int64_t panel))
+{
+    const int64_t most = SP_BLOCK_PANELS(rows);
+    for (int64_t panels; panel < end; panel += panels) {
+        panels = sp_gemm_next_panels(most, end - panel);
+        if (panels == most) run(of, rows, most, panel);
+        else if (most > 4 && panels == 4) run(of, rows, most > 4 ? 4 : 1, panel);
+        else if (most > 3 && panels == 3) run(of, rows, most > 3 ? 3 : 1, panel);
+        else if (most > 2 && panels == 2) run(of, rows, most > 2 ? 2 : 1, panel);
+        else run(of, rows, 1, panel);
+    }
+}
+
 #endif

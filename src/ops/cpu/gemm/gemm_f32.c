@@ -31,25 +31,46 @@ static float finish_element(const gemm_operands *g, float sum, int64_t row, int6
     return sp_canonical(y);
 }
 
+/* Stores whole panels of several rows. `has_c` is a constant after inlining. */
+static SP_ALWAYS_INLINE void finish_vectors(const int64_t rows, const int64_t panels,
+                                            const bool has_c, const gemm_operands *g,
+                                            const sp_vector *sum, int64_t row, int64_t column)
+{
+    const sp_gemm_constants *k = g->k;
+    const sp_vector alpha = sp_vector_splat(k->alpha), beta = sp_vector_splat(k->beta);
+#pragma GCC unroll 12
+    for (int64_t r = 0; r < rows; r++) {
+        float *y = g->y + (row + r) * g->y_row + column;
+        const float *c = has_c ? g->c + (row + r) * k->c_row + column : y;
+#pragma GCC unroll 16
+        for (int64_t v = 0; v < panels * SP_PANEL_VECTORS; v++) {
+            sp_vector out = sum[r * panels * SP_PANEL_VECTORS + v] * alpha;
+            if (has_c) out += sp_vector_load(c + v * SP_VECTOR) * beta;
+            sp_vector_store(y + v * SP_VECTOR, sp_vector_canonical(out));
+        }
+    }
+}
+
+/* Those of a product whose c, if there is one, has a number for each column. */
+static SP_ALWAYS_INLINE void finish_rows(const int64_t rows, const int64_t panels,
+                                         const gemm_operands *g, const sp_vector *sum, int64_t row,
+                                         int64_t column)
+{
+    if (g->c != NULL) finish_vectors(rows, panels, true, g, sum, row, column);
+    else finish_vectors(rows, panels, false, g, sum, row, column);
+}
+
 /* Stores up to PANEL outputs of one row. */
 static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_vector *sum, int64_t row,
                                         int64_t column)
 {
     const sp_gemm_constants *k = g->k;
-    float *y = g->y + row * g->y_row + column;
     const int64_t width = k->columns - column < PANEL ? k->columns - column : PANEL;
-    if (width == PANEL && (!g->c || k->c_column == 1)) {
-        for (int64_t v = 0; v < SP_PANEL_VECTORS; v++) {
-            sp_vector out = sum[v] * sp_vector_splat(k->alpha);
-            if (g->c) {
-                const float *c = g->c + row * k->c_row + column + v * SP_VECTOR;
-                out += sp_vector_load(c) * sp_vector_splat(k->beta);
-            }
-            sp_vector_store(y + v * SP_VECTOR, sp_vector_canonical(out));
-        }
+    if (width == PANEL && (g->c == NULL || k->c_column == 1)) {
+        finish_rows(1, 1, g, sum, row, column);
         return;
     }
-    float values[PANEL];
+    float *y = g->y + row * g->y_row + column, values[PANEL];
     memcpy(values, sum, sizeof(values));
     for (int64_t i = 0; i < width; i++) y[i] = finish_element(g, values[i], row, column + i);
 }
@@ -67,39 +88,26 @@ static SP_NOINLINE SP_NOCLONE void finish_any(const gemm_operands *g, const sp_v
     }
 }
 
-/* Stores whole panels of several rows. `has_c` is a constant after inlining. */
-static SP_ALWAYS_INLINE void finish_rows(const int64_t rows, const int64_t panels, const bool has_c,
-                                         const gemm_operands *g, const sp_vector *sum, int64_t row,
-                                         int64_t column)
-{
-    const sp_gemm_constants *k = g->k;
-    const sp_vector alpha = sp_vector_splat(k->alpha), beta = sp_vector_splat(k->beta);
-#pragma GCC unroll 12
-    for (int64_t r = 0; r < rows; r++) {
-        float *y = g->y + (row + r) * g->y_row + column;
-        const float *c = has_c ? g->c + (row + r) * k->c_row + column : y;
-#pragma GCC unroll 16
-        for (int64_t v = 0; v < panels * SP_PANEL_VECTORS; v++) {
-            sp_vector out = sum[r * panels * SP_PANEL_VECTORS + v] * alpha;
-            if (has_c) out += sp_vector_load(c + v * SP_VECTOR) * beta;
-            sp_vector_store(y + v * SP_VECTOR, sp_vector_canonical(out));
-        }
-    }
-}
+/* The rows of a block, from `row` on. */
+typedef struct gemm_rows {
+    const gemm_operands *g;
+    int64_t row;
+} gemm_rows;
 
-static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
-                                       const gemm_operands *g, int64_t row, int64_t panel)
+static SP_ALWAYS_INLINE void run_block(const void *of, const int64_t rows, const int64_t panels,
+                                       int64_t panel)
 {
+    const gemm_operands *g = ((const gemm_rows *)of)->g;
+    const int64_t row = ((const gemm_rows *)of)->row;
     const sp_gemm_constants *k = g->k;
     sp_vector sum[SP_BLOCK_MAX_VECTORS];
     sp_gemm_sums(rows, panels, g->a + row * k->a_row, k->a_row, k->a_depth, panel_address(g, panel),
                  g->b_depth, g->b_panel, k->depth, sum);
-    if ((panel + panels) * PANEL <= k->columns && (g->c == NULL || k->c_column == 1)) {
-        if (g->c != NULL) finish_rows(rows, panels, true, g, sum, row, panel * PANEL);
-        else finish_rows(rows, panels, false, g, sum, row, panel * PANEL);
-        return;
+    if ((panel + panels) * PANEL > k->columns || (g->c != NULL && k->c_column != 1)) {
+        finish_any(g, sum, rows, panels, row, panel * PANEL);
+    } else {
+        finish_rows(rows, panels, g, sum, row, panel * PANEL);
     }
-    finish_any(g, sum, rows, panels, row, panel * PANEL);
 }
 
 /* Applies the activation to stored rows [row, row + rows) of panels [panel, panel_end). Whole rows
@@ -139,28 +147,12 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
     }
 }
 
-/* The panels of the next block, of `left`. One alone has too few chains to hide their latency, and
- * the blocks of the rest are compiled for each number of rows. */
-static SP_ALWAYS_INLINE int64_t next_panels(const int64_t most, int64_t left)
-{
-    if (left >= most) return most;
-    if (left == 5 || left == 3) return 3;
-    return left >= 4 ? 4 : left;
-}
-
 /* One block of `rows` rows, of panels [panel, panel_end), which are full or padded. */
 static SP_ALWAYS_INLINE void run_rows(const int64_t rows, const gemm_operands *g, int64_t row,
                                       int64_t panel, int64_t panel_end)
 {
-    const int64_t most = SP_BLOCK_PANELS(rows);
-    for (int64_t p = panel, panels; p < panel_end; p += panels) {
-        panels = next_panels(most, panel_end - p);
-        if (panels == most) run_block(rows, most, g, row, p);
-        else if (most > 4 && panels == 4) run_block(rows, most > 4 ? 4 : 1, g, row, p);
-        else if (most > 3 && panels == 3) run_block(rows, most > 3 ? 3 : 1, g, row, p);
-        else if (most > 2 && panels == 2) run_block(rows, most > 2 ? 2 : 1, g, row, p);
-        else run_block(rows, 1, g, row, p);
-    }
+    const gemm_rows of = {g, row};
+    sp_gemm_each_block(rows, panel, panel_end, &of, run_block);
     activate_rows(g, row, rows, panel, panel_end);
 }
 

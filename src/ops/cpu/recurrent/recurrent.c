@@ -78,18 +78,26 @@ static float *row_gates(const layer *l, int64_t row)
 
 /* ---- the product of a step ---- */
 
-static SP_ALWAYS_INLINE void multiply_block(const layer *l, const int64_t rows,
-                                            const int64_t panels, const float *a, float *gates,
-                                            int64_t panel)
+/* The rows of a product, from `a` on, and its results. */
+typedef struct product_rows {
+    const layer *l;
+    const float *a;
+    float *gates;
+} product_rows;
+
+static SP_ALWAYS_INLINE void multiply_block(const void *of, const int64_t rows,
+                                            const int64_t panels, int64_t panel)
 {
+    const product_rows *p = of;
+    const layer *l = p->l;
     const int64_t stride = l->k->scratch_row, hidden = l->k->hidden;
     const int64_t vectors = panels * SP_PANEL_VECTORS;
     sp_vector sum[SP_BLOCK_MAX_VECTORS];
-    sp_gemm_sums(rows, panels, a, stride, 1, l->panels + (l->panel + panel) * PANEL * hidden, PANEL,
-                 PANEL * hidden, hidden, sum);
+    sp_gemm_sums(rows, panels, p->a, stride, 1, l->panels + (l->panel + panel) * PANEL * hidden,
+                 PANEL, PANEL * hidden, hidden, sum);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t v = 0; v < vectors; v++) {
-            sp_vector_store(gates + r * stride + panel * PANEL + v * SP_VECTOR,
+            sp_vector_store(p->gates + r * stride + panel * PANEL + v * SP_VECTOR,
                             sum[r * vectors + v]);
         }
     }
@@ -98,11 +106,8 @@ static SP_ALWAYS_INLINE void multiply_block(const layer *l, const int64_t rows,
 static SP_ALWAYS_INLINE void multiply_rows(const layer *l, const int64_t rows, const float *a,
                                            float *gates, int64_t panel, int64_t end)
 {
-    const int64_t panels = SP_BLOCK_PANELS(rows);
-    for (; panel + panels <= end; panel += panels) {
-        multiply_block(l, rows, panels, a, gates, panel);
-    }
-    for (; panel < end; panel++) multiply_block(l, rows, 1, a, gates, panel);
+    const product_rows of = {l, a, gates};
+    sp_gemm_each_block(rows, panel, end, &of, multiply_block);
 }
 
 /* Products of gates [first, last) of `rows` rows from `row` on; other gates in the same panels
