@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controls of tests. primitive: see fake.h. Everything that driver calls read is a relaxed
- * atomic, which orders nothing between their callers. */
+/* The controls of tests. primitive: see fake.h. What driver calls read is a relaxed atomic, which
+ * orders nothing between their callers; the gate orders who opens it before what it lets go. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -134,15 +134,16 @@ uint64_t fake_queue_limit(void)
 void fake_cuda_hold(bool is_held)
 {
     pthread_mutex_lock(&gate_lock);
-    atomic_store_explicit(&gate_is_closed, is_held, memory_order_relaxed);
+    atomic_store_explicit(&gate_is_closed, is_held, memory_order_release);
     pthread_cond_broadcast(&gate_opened);
     pthread_mutex_unlock(&gate_lock);
 }
 
 void fake_wait_until_let_go(void)
 {
-    /* The lock would order streams with each other, so it is taken only while a test holds them. */
-    if (!atomic_load_explicit(&gate_is_closed, memory_order_relaxed)) return;
+    /* The lock would order streams with each other, so it is taken only while a test holds them.
+     * Acquire: pairs with the release of who opened the gate, and may have looked at memory before. */
+    if (!atomic_load_explicit(&gate_is_closed, memory_order_acquire)) return;
     pthread_mutex_lock(&gate_lock);
     while (atomic_load_explicit(&gate_is_closed, memory_order_relaxed)) {
         pthread_cond_wait(&gate_opened, &gate_lock);
