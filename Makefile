@@ -6,7 +6,8 @@
 #   make test-arm64 cross-compiled for AArch64, tests under QEMU; L=ops runs one label
 #   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
 #   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
-#   make soak       the tests with their full counts, the stress tests also with delays
+#   make soak       the tests with their full counts, the stress tests also with delays; the controlled
+#                   scheduler with limits five times the default
 #   make coverage   line coverage of src/, at least 90 %
 #   make docs       docs/operators.md, from the table of ops; the manual page and the completion, from
 #                   the tables of commands; the figures of README.md, from bench/results and the demo
@@ -87,6 +88,11 @@ soak:
 	@cmake --preset dev -B build/soak -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
 	@cmake --build build/soak --parallel $(JOBS) --target sp_delayed
 	@cd build/soak && ctest --verbose --parallel $(JOBS) --no-tests=$(if $(L),ignore,error) -L '^delayed$$' $(LABEL)
+ifeq ($(L),)
+	@scripts/install-deps check
+	@cmake --preset sched >/dev/null && cmake --build build/sched --parallel $(JOBS)
+	@build/sched/sched_tests --jobs $(JOBS) --scale 5
+endif
 
 bench:
 	@$(MAKE) release TARGET=all

@@ -34,11 +34,10 @@ set(SP_COMPACT_FLAGS -O2
     $<$<C_COMPILER_ID:GNU>:-ftree-vectorize>
     $<$<C_COMPILER_ID:GNU>:-fvect-cost-model=dynamic>
     $<$<C_COMPILER_ID:GNU>:-funswitch-loops>)
-# Where kernels are compiled to be checked, or run little, half of a build is their optimisation.
-if(SP_ANALYZE OR SP_SCHED OR SP_FUZZ)
-    set(SP_COMPACT_FLAGS "")
-else()
+if(SP_FAST_KERNELS)
     list(PREPEND SP_KERNEL_FLAGS -O3)
+else()
+    set(SP_COMPACT_FLAGS "")
 endif()
 # Dispatches announce the ranges that kernels access (base/announce.h): instrumenting every access in
 # them would be far too slow, and vector accesses are never instrumented.

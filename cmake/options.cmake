@@ -11,7 +11,9 @@ option(SP_EMULATED "For QEMU's user mode, which does not order sequentially cons
 option(SP_COVERAGE "Count executed lines" OFF)
 option(SP_DELAYS "Compile in the delay injector" OFF)
 set(SP_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")
-set(SP_PLANT "" CACHE STRING "Name of a planted bug to compile in")
+# Off where kernels are compiled to be checked, or run little: half of a build is their optimisation.
+option(SP_FAST_KERNELS "Optimise kernels more than the rest" ON)
+option(SP_PLANTS "Compile in all planted bugs; STREAMPOOL_PLANT enables one" OFF)
 # On in every preset but release, where `make WERROR=ON` sets it.
 option(SP_WERROR "Warnings are errors" OFF)
 set(STREAMPOOL_NVCC "" CACHE STRING

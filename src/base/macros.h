@@ -33,20 +33,14 @@
         if (SP_UNLIKELY(sp_try_status_ != SP_OK)) return sp_try_status_;                           \
     } while (0)
 
-/* SP_PLANTED(name) is 1 in a build configured with -DSP_PLANT=name, which defines SP_PLANT_name as
- * 1, and a constant 0 in all others; the controlled scheduler's build has all planted bugs, and
- * sched_tests --plant enables one. A planted bug proves that the check that guards a line can fail.
- */
-#if defined(SP_SCHED)
-int sp__sched_is_planted(const char *name);
-#define SP_PLANTED(name) sp__sched_is_planted(#name)
+/* A planted bug proves that the check that guards a line can fail. A build with SP_PLANTS has all of
+ * them: SP_PLANTED(name) is 1 if the variable STREAMPOOL_PLANT, or --plant of sched_tests, names it.
+ * In all other builds it is a constant 0. */
+#if defined(SP_PLANTS)
+int sp__is_planted(const char *name);
+#define SP_PLANTED(name) sp__is_planted(#name)
 #else
-#define SP_PLANTED(name) SP_PLANTED_VALUE_(SP_PLANT_##name)
+#define SP_PLANTED(name) 0
 #endif
-#define SP_PLANTED_VALUE_(value) SP_PLANTED_PASTE_(value)
-#define SP_PLANTED_PASTE_(value) SP_PLANTED_SPLIT_(SP_PLANTED_SHIFT_##value)
-#define SP_PLANTED_SPLIT_(shift_or_junk) SP_PLANTED_PICK_(shift_or_junk 1, 0, 0)
-#define SP_PLANTED_SHIFT_1 0,
-#define SP_PLANTED_PICK_(junk, picked, ...) picked
 
 #endif

@@ -36,7 +36,7 @@ typedef struct arguments {
 
 static const char *planted; /* NULL: none */
 
-int sp__sched_is_planted(const char *name)
+int sp__is_planted(const char *name)
 {
     return SP_UNLIKELY(planted != NULL) && strcmp(planted, name) == 0;
 }

@@ -57,7 +57,9 @@ static sp_explore_options options_for(const sp_subject *subject, const explorati
     if (e->search == SP_SEARCH_DPOR && subject->dpor_seconds > 0) seconds = subject->dpor_seconds;
     options.max_seconds = seconds * given->scale;
     /* It ends by itself, later on a slow machine. */
-    if (must_be_exhausted(subject, e)) options.max_seconds *= 4;
+    if (must_be_exhausted(subject, e)) {
+        options.max_seconds = 4 * seconds * (given->scale > 1 ? given->scale : 1);
+    }
     if (is_random(e)) {
         const uint64_t schedules = subject->random_schedules;
         options.max_schedules =
