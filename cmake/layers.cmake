@@ -39,11 +39,19 @@ if(SP_FAST_KERNELS)
 else()
     set(SP_COMPACT_FLAGS "")
 endif()
-# Dispatches announce the ranges that kernels access (base/announce.h): instrumenting every access in
-# them would be far too slow, and vector accesses are never instrumented.
+# Which kernels are not instrumented. For races none: dispatches announce the ranges that kernels access
+# (base/announce.h), instrumenting every access in them would be far too slow, and vector accesses are
+# never instrumented. For memory errors all but in the fuzz build, whose programs run the portable ones.
+set(SP_BARE_ISAS "")
 if(SP_SCHED OR SP_SANITIZE MATCHES "thread")
-    list(APPEND SP_KERNEL_FLAGS -fno-sanitize=thread)
+    set(SP_BARE_ISAS ${SP_ISAS})
+elseif(SP_FUZZ)
+    set(SP_BARE_ISAS ${SP_ISAS})
+    list(REMOVE_ITEM SP_BARE_ISAS portable)
 endif()
+# Linked after the flags that instrument: of contrary flags the last one counts.
+add_library(sp_bare_flags INTERFACE)
+target_compile_options(sp_bare_flags INTERFACE -fno-sanitize=all)
 
 # sp_add_isa_sources(<layer> [COMPACT <files>...] [UNROLLED <files>...])
 # Adds kernel files to a layer made by sp_add_layer. May be called several times.
@@ -59,6 +67,9 @@ function(sp_add_isa_sources layer)
                 set_property(TARGET ${target} PROPERTY EXPORT_COMPILE_COMMANDS OFF)
             endif()
             target_link_libraries(${target} PUBLIC sp_${layer})
+            if(isa IN_LIST SP_BARE_ISAS)
+                target_link_libraries(${target} PRIVATE sp_bare_flags)
+            endif()
             target_compile_options(${target} PRIVATE ${SP_KERNEL_FLAGS} ${SP_ISA_FLAGS_${isa}})
             # Where there are others, the portable kernels are for old processors and for tests.
             if(isa STREQUAL "portable" AND NOT SP_ISAS STREQUAL "portable")

@@ -33,9 +33,9 @@
         if (SP_UNLIKELY(sp_try_status_ != SP_OK)) return sp_try_status_;                           \
     } while (0)
 
-/* A planted bug proves that the check that guards a line can fail. A build with SP_PLANTS has all of
- * them: SP_PLANTED(name) is 1 if the variable STREAMPOOL_PLANT, or --plant of sched_tests, names it.
- * In all other builds it is a constant 0. */
+/* A planted bug proves that the check that guards a line can fail. A build with SP_PLANTS has all
+ * of them: SP_PLANTED(name) is 1 if the variable STREAMPOOL_PLANT, or --plant of sched_tests, names
+ * it. In all other builds it is a constant 0. */
 #if defined(SP_PLANTS)
 int sp__is_planted(const char *name);
 #define SP_PLANTED(name) sp__is_planted(#name)

@@ -284,7 +284,7 @@ static void begin_stress(stress *all, stress_kind kind)
 {
     /* One stream per thread, so that no thread shares the held one. */
     runtime_begin_with(&(runtime_setting){.streams = kind == STRESS_HELD ? "64" : NULL});
-    *all = (stress){.rounds = (uint32_t)test_count(20000, 1500)};
+    *all = (stress){.rounds = (uint32_t)test_count(20000, 500)};
     if (kind == STRESS_TRIMMED) CHECK_OK(sp_device_set_cache_watermarks(TESTED, 1 << 18, 1 << 20));
     for (uint32_t i = 0; i < THREADS; i++) all->random[i] = random_seed(i);
     for (int i = 0; i < MAILBOXES; i++) sp_mutex_init(&all->mailboxes[i].lock, SP_LOCK_FOREIGN);

@@ -142,7 +142,8 @@ void fake_cuda_hold(bool is_held)
 void fake_wait_until_let_go(void)
 {
     /* The lock would order streams with each other, so it is taken only while a test holds them.
-     * Acquire: pairs with the release of who opened the gate, and may have looked at memory before. */
+     * Acquire: pairs with the release of who opened the gate, and may have looked at memory before.
+     */
     if (!atomic_load_explicit(&gate_is_closed, memory_order_acquire)) return;
     pthread_mutex_lock(&gate_lock);
     while (atomic_load_explicit(&gate_is_closed, memory_order_relaxed)) {

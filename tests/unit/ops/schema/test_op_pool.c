@@ -213,7 +213,9 @@ TEST(pools_of_large_planes_and_windows_have_the_bits_of_the_rule)
         {{1, 64, 1}, {1, 1, 1}, {1, 5, 1}, {1, 1, 1}, {1, 1, 1}, {0, 2, 0}, {0, 2, 0}, 2},
     };
     data_random random = {47};
-    for (size_t i = 0; i < SP_COUNT_OF(windows) * 4; i++) {
+    const size_t step =
+        test_scale() < 1 ? 3 : 1; /* instrumented code: another order for each window */
+    for (size_t i = 0; i < SP_COUNT_OF(windows) * 4; i += step) {
         window w = windows[i / 4];
         check_max(&w, SP_F32, (int64_t)(i % 2), 0, &random);
         check_average(&w, 2, (int64_t)(i % 2), (int64_t)(i / 2 % 2), &random);
