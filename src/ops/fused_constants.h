@@ -7,12 +7,16 @@
 
 #include "ops/kernel_constants.h"
 
-/* The comments list the bindings in order; the last one is written. */
+/* The comments list the bindings in order; the last one is written. look_up_pack_f32 has
+ * sp_gemm_pack_constants. */
 #define SP_FUSED_KERNEL_LIST(X)                                                                    \
-    X(row_norm_f32)  /* x, epsilon, scale if has_scale, bias if has_bias, y */                     \
-    X(erf_gate_f32)  /* x, y: y = x * (erf(x / divisor) + addend) * factor */                      \
-    X(clip_gate_f32) /* x, y: y = x * clip(x + addend, low, high) / divisor */                     \
-    X(tanh_gate_f32) /* x, y: y = x * (factor * (addend + tanh(scale * (x + cube x x x)))) */
+    X(row_norm_f32)     /* x, epsilon, scale if has_scale, bias if has_bias, y */                  \
+    X(row_affine_f32)   /* x, mean, factor, scale, bias, y */                                      \
+    X(erf_gate_f32)     /* x, y: y = x * (erf(x / divisor) + addend) * factor */                   \
+    X(clip_gate_f32)    /* x, y: y = x * clip(x + addend, low, high) / divisor */                  \
+    X(tanh_gate_f32)    /* x, y: y = x * (factor * (addend + tanh(scale * (x + cube x x x)))) */   \
+    X(look_up_f32)      /* index, table, c if has_c, y */                                          \
+    X(look_up_pack_f32) /* b, table */
 
 /* Of each row of x: d = x - mean(x), y = activation(d / sqrt(mean(d * d) + epsilon) * scale +
  * bias), each operation rounded. Epsilon is one number, scale and bias have one for each element of
@@ -22,6 +26,12 @@ typedef struct sp_row_norm_constants {
     bool has_scale, has_bias;
     uint8_t activation; /* sp_activation */
 } sp_row_norm_constants;
+
+/* Of each row of x: y = (x - mean) * (factor * scale) + bias, each operation rounded. Mean and
+ * factor have one number for each row, scale and bias one for each element of a row. */
+typedef struct sp_row_affine_constants {
+    int64_t rows, extent, tile_rows;
+} sp_row_affine_constants;
 
 /* Of GELU, by erf and by tanh, and HardSwish as they are written in steps; each operation is
  * rounded. */
@@ -33,8 +43,21 @@ typedef struct sp_gate_constants {
     float cube, scale; /* tanh_gate_f32 */
 } sp_gate_constants;
 
+/* Of the product of rows that are 1 at an index and 0 elsewhere with b, of depth x columns: row i
+ * of y = activation(table[index[i]] + c). The table has what such a row gives for each index, and
+ * for all that are not in [0, depth) in a row more; look_up_pack_f32 makes it. */
+typedef struct sp_look_up_constants {
+    int64_t rows, columns, depth, tile_rows;
+    int64_t c_row; /* stride of c; 0: one row for all */
+    bool is_wide;  /* indices are of i64, else of i32 */
+    bool has_c;
+    uint8_t activation; /* sp_activation */
+} sp_look_up_constants;
+
 #define SP_FUSED_CONSTANTS_LIST(X)                                                                 \
     X(sp_row_norm_constants, 32)                                                                   \
-    X(sp_gate_constants, 48)
+    X(sp_row_affine_constants, 24)                                                                 \
+    X(sp_gate_constants, 48)                                                                       \
+    X(sp_look_up_constants, 48)
 
 #endif

@@ -56,12 +56,20 @@ bool sp__fuse_number(const sp_plan_builder *builder, const sp_plan_binding *read
     return true;
 }
 
+void sp__fuse_moves_read(sp_plan_builder *builder, const sp_plan_binding *read,
+                         const sp_plan_step *last)
+{
+    if (read->where != SP_PLACE_ARENA) return;
+    sp_plan_value *value = &builder->values[read->index];
+    const uint32_t reader = (uint32_t)(last - builder->steps);
+    if (value->reader < reader) value->reader = reader;
+}
+
 void sp__fuse_reads(sp_plan_builder *builder, uint32_t x, const sp_plan_step *last)
 {
-    sp_plan_value *value = &builder->values[x];
-    const uint32_t reader = (uint32_t)(last - builder->steps);
-    value->use_count--;
-    if (value->reader < reader) value->reader = reader;
+    const sp_plan_binding read = {.where = SP_PLACE_ARENA, .index = x};
+    builder->values[x].use_count--;
+    sp__fuse_moves_read(builder, &read, last);
 }
 
 /* The activation field of a step that can apply one and does not yet; else NULL. */
@@ -199,7 +207,9 @@ sp_status sp__plan_fuse(sp_plan_builder *builder)
     count_uses(builder);
     SP_TRY(sp__plan_fuse_norms(builder));
     SP_TRY(sp__plan_fuse_gates(builder));
+    SP_TRY(sp__plan_fuse_moments(builder));
     for (uint32_t s = 0; s < plan->step_count; s++) SP_TRY(fuse_step(builder, &builder->steps[s]));
+    SP_TRY(sp__plan_fuse_look_up(builder));
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         if (builder->steps[s].kernel != SP_NO_KERNEL) builder->steps[kept++] = builder->steps[s];

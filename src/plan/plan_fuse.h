@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fusion: the step that computes an activation's input applies the activation, too; a product adds
- * what its result is added to; a normalisation, GELU or HardSwish that is written in steps is one
- * step. Runs after recording and before memory is assigned. */
+ * what its result is added to; a normalisation, GELU, HardSwish or look-up in a table that is
+ * written in steps is one step. Runs after recording and before memory is assigned. */
 #ifndef SP_PLAN_PLAN_FUSE_H
 #define SP_PLAN_PLAN_FUSE_H
 
@@ -34,12 +34,23 @@ bool sp__fuse_number(const sp_plan_builder *builder, const sp_plan_binding *read
 /* Counts the reads of x, which two steps before `last` have read and `last` reads instead. */
 void sp__fuse_reads(sp_plan_builder *builder, uint32_t x, const sp_plan_step *last);
 
+/* `last` reads what a step before it has read. */
+void sp__fuse_moves_read(sp_plan_builder *builder, const sp_plan_binding *read,
+                         const sp_plan_step *last);
+
 /* Replaces the steps of each normalisation of rows (ops/fused_constants.h) by one, in the place of
  * the last. Removed steps have no kernel. Call with counted uses, before activations are fused. */
 sp_status sp__plan_fuse_norms(sp_plan_builder *builder);
 
 /* The same for GELU and HardSwish. */
 sp_status sp__plan_fuse_gates(sp_plan_builder *builder);
+
+/* The same for what a normalisation by moments does for each element, for the CPU alone. */
+sp_status sp__plan_fuse_moments(sp_plan_builder *builder);
+
+/* Replaces each product of one-hot rows with weights (ops/fused_constants.h) by one step, for the
+ * CPU alone. Call after sums and activations are fused, before removed steps are dropped. */
+sp_status sp__plan_fuse_look_up(sp_plan_builder *builder);
 
 /* "Gemm" and "Relu" to "Gemm+Relu", the name of a fused step. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more);

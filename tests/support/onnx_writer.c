@@ -2,6 +2,7 @@
 /* Protobuf output for tests, and the load with failing allocations. */
 #include "support/onnx_writer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +252,14 @@ void add_reference(writer *node, const char *name, const char *of, int64_t type)
     if (type != 0) write_int(&w, 20, type);
     write_text(&w, 21, of);
     write_message(node, 5, &w);
+}
+
+writer make_text_node(const char *text)
+{
+    char op[32], inputs[64], outputs[32];
+    if (sscanf(text, "%31s %63[^>]> %31[^\n]", op, inputs, outputs) != 3) abort();
+    inputs[strlen(inputs) - 1] = '\0'; /* the space */
+    return make_node(op, inputs, outputs);
 }
 
 void add_function(writer *functions, writer function)

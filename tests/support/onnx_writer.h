@@ -31,6 +31,8 @@ writer make_value(const char *name, int64_t data_type, const int64_t *dims, int 
 /* NodeProto; names are separated by spaces, "-" is the empty name. Attributes are appended to it.
  */
 writer make_node(const char *op, const char *inputs, const char *outputs);
+/* The same of "Op inputs > outputs". */
+writer make_text_node(const char *text);
 void add_attribute_int(writer *node, const char *name, int64_t value);
 void add_attribute_ints(writer *node, const char *name, const int64_t *values, uint32_t count);
 void add_attribute_float(writer *node, const char *name, float value);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests of src/tensor, src/io, src/ops, src/graph, src/plan and src/exec: make test L=ops
 add_library(sp_model_fixture OBJECT
+    ${PROJECT_SOURCE_DIR}/tests/support/fused_plans.c
     ${PROJECT_SOURCE_DIR}/tests/support/image_graph.c
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
     ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
@@ -23,7 +24,8 @@ foreach(suite IN ITEMS
     ops/cuda:cuda_kernels
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm
     plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse
-    plan:plan_fuse_norm plan:plan_fuse_gate plan:plan_key plan:segments plan:plan_blocks
+    plan:plan_fuse_norm plan:plan_fuse_gate plan:plan_fuse_look_up plan:plan_fuse_moments
+    plan:plan_key plan:segments plan:plan_blocks
     plan:plan_strides plan:plan_view
     exec:port_overlap exec:run_slots exec:wait_queue
     batch:batch_ports)

@@ -20,14 +20,11 @@
 static void add_nodes(writer *graph, const char *const *nodes)
 {
     for (; *nodes != NULL; nodes++) {
-        char op[32], inputs[64], outputs[32];
-        REQUIRE(sscanf(*nodes, "%31s %63[^>]> %31s", op, inputs, outputs) == 3);
-        inputs[strlen(inputs) - 1] = '\0'; /* the space */
-        writer node = make_node(op, inputs, outputs);
-        if (strcmp(op, "MaxPool") == 0) {
+        writer node = make_text_node(*nodes);
+        if (strncmp(*nodes, "MaxPool ", 8) == 0) {
             add_attribute_ints(&node, "kernel_shape", (int64_t[]){1, 1}, 2);
         }
-        if (strstr(inputs, " d") != NULL) add_attribute_int(&node, "group", 4);
+        if (strstr(*nodes, " d ") != NULL) add_attribute_int(&node, "group", 4);
         write_message(graph, GRAPH_NODE_FIELD, &node);
     }
 }

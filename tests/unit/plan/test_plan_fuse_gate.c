@@ -31,15 +31,6 @@ static const char *const gelu[] = {"Div x a > q", "Erf q > e",   "Add e b > s",
                          *const swish[] = {"Add x a > s", "Clip s low high > g", "Mul x g > p",
                                            "Div p c > y", NULL};
 
-static void add_text_node(writer *graph, const char *text)
-{
-    char op[32], inputs[64], outputs[32];
-    REQUIRE(sscanf(text, "%31s %63[^>]> %31s", op, inputs, outputs) == 3);
-    inputs[strlen(inputs) - 1] = '\0'; /* the space */
-    writer node = make_node(op, inputs, outputs);
-    write_message(graph, GRAPH_NODE_FIELD, &node);
-}
-
 static void add_floats(writer *graph, const char *name, const sp_shape *shape, const float *values)
 {
     writer tensor = make_tensor(name, 1, shape->dims, shape->rank, values,
@@ -80,9 +71,9 @@ static const sp_graph *load(const gate_case *c)
     add_random(&graph, "list", &list);
     add_random(&graph, "image", &c->x);
     for (size_t i = 0; c->nodes[i] != NULL; i++) {
-        add_text_node(&graph, i == c->node && c->other != NULL ? c->other : c->nodes[i]);
+        add_node(&graph, make_text_node(i == c->node && c->other != NULL ? c->other : c->nodes[i]));
     }
-    if (c->more != NULL) add_text_node(&graph, c->more);
+    if (c->more != NULL) add_node(&graph, make_text_node(c->more));
     add_output(&graph, "y");
     if (c->output != NULL) add_output(&graph, c->output);
     writer model = make_model(&graph, 14);

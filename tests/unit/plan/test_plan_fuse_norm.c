@@ -285,11 +285,8 @@ static const char *const usual_nodes[] = {
 
 static void add_text_node(writer *graph, const char *text)
 {
-    char op[32], inputs[64], outputs[32];
-    REQUIRE(sscanf(text, "%31s %63[^>]> %31s", op, inputs, outputs) == 3);
-    inputs[strlen(inputs) - 1] = '\0'; /* the space */
-    writer node = make_node(op, inputs, outputs);
-    if (strncmp(op, "Reduce", 6) == 0) add_attribute_ints(&node, "axes", (int64_t[]){-1}, 1);
+    writer node = make_text_node(text);
+    if (strncmp(text, "Reduce", 6) == 0) add_attribute_ints(&node, "axes", (int64_t[]){-1}, 1);
     write_message(graph, GRAPH_NODE_FIELD, &node);
 }
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/fused_plans.h"
+
+#include "support/model_data.h"
+#include "support/test.h"
+
+enum { MOST_PORTS = 8 };
+
+const sp_graph_plan *fused_plans_compile(const sp_graph *graph, const sp_array *inputs,
+                                         uint32_t count, sp_cpu_isa isa, bool is_unfused)
+{
+    sp_plan_input given[MOST_PORTS];
+    for (uint32_t i = 0; i < count; i++) {
+        given[i] = (sp_plan_input){.dtype = inputs[i].dtype, .shape = inputs[i].shape};
+    }
+    const sp_plan_request request = {.kernels = sp__cpu_kernels(isa),
+                                     .inputs = given,
+                                     .input_count = count,
+                                     .is_unfused = is_unfused,
+                                     .is_blocked = !is_unfused};
+    const sp_graph_plan *plan = NULL;
+    CHECK_OK(sp__plan_compile(graph, &request, &plan));
+    if (plan != NULL) CHECK_OK(sp__plan_check(plan));
+    return plan;
+}
+
+uint32_t fused_plans_steps(const sp_graph_plan *plan, sp_kernel_id kernel)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) count += plan->steps[s].kernel == kernel;
+    return count;
+}
+
+static void check_outputs(const sp_graph_plan *plan, const sp_array *inputs, const sp_array *want)
+{
+    sp_array got[MOST_PORTS] = {0};
+    REQUIRE_OK(data_run_plan(plan, inputs, got));
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        CHECK_EQ_U64(got[i].bytes, want[i].bytes);
+        CHECK_EQ_MEM(got[i].data, want[i].data, (size_t)want[i].bytes);
+        sp__array_deinit(&got[i]);
+    }
+}
+
+void fused_plans_check(const sp_graph *graph, const sp_array *inputs, uint32_t count,
+                       sp_kernel_id kernel, uint32_t steps)
+{
+    sp_array want[MOST_PORTS] = {0};
+    const sp_graph_plan *apart = fused_plans_compile(graph, inputs, count, SP_CPU_PORTABLE, true);
+    REQUIRE(apart != NULL);
+    CHECK_EQ_INT(fused_plans_steps(apart, kernel), 0);
+    REQUIRE_OK(data_run_plan(apart, inputs, want));
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
+        const sp_graph_plan *fused =
+            fused_plans_compile(graph, inputs, count, (sp_cpu_isa)isa, false);
+        REQUIRE(fused != NULL);
+        CHECK_EQ_INT(fused_plans_steps(fused, kernel), steps);
+        check_outputs(fused, inputs, want);
+        sp__plan_destroy(fused);
+    }
+    data_free(want, apart->output_count);
+    sp__plan_destroy(apart);
+}

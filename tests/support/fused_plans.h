@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of one graph with fused steps and without. */
+#ifndef SP_TESTS_SUPPORT_FUSED_PLANS_H
+#define SP_TESTS_SUPPORT_FUSED_PLANS_H
+
+#include "plan/plan.h"
+
+/* A plan for these inputs, at most 8; NULL after a failed check. */
+const sp_graph_plan *fused_plans_compile(const sp_graph *graph, const sp_array *inputs,
+                                         uint32_t count, sp_cpu_isa isa, bool is_unfused);
+
+/* The number of steps with that kernel. */
+uint32_t fused_plans_steps(const sp_graph_plan *plan, sp_kernel_id kernel);
+
+/* Checks that fused plans have so many steps with that kernel, unfused ones none, and that outputs
+ * have the same bits on every instruction set. */
+void fused_plans_check(const sp_graph *graph, const sp_array *inputs, uint32_t count,
+                       sp_kernel_id kernel, uint32_t steps);
+
+#endif
