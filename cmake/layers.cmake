@@ -39,9 +39,10 @@ if(SP_FAST_KERNELS)
 else()
     set(SP_COMPACT_FLAGS "")
 endif()
-# Which kernels are not instrumented. For races none: dispatches announce the ranges that kernels access
-# (base/announce.h), instrumenting every access in them would be far too slow, and vector accesses are
-# never instrumented. For memory errors all but in the fuzz build, whose programs run the portable ones.
+# The instruction sets whose kernels no sanitizer instruments. In builds for races all of them: dispatches
+# announce the ranges that kernels access (base/announce.h), instrumenting every access would be far too
+# slow, and vector accesses are never instrumented. In the fuzz build, whose programs run the portable
+# kernels, all others.
 set(SP_BARE_ISAS "")
 if(SP_SCHED OR SP_SANITIZE MATCHES "thread")
     set(SP_BARE_ISAS ${SP_ISAS})

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/fused_plans.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
@@ -76,11 +77,7 @@ static const sp_graph *load(const gate_case *c)
     if (c->more != NULL) add_node(&graph, make_text_node(c->more));
     add_output(&graph, "y");
     if (c->output != NULL) add_output(&graph, c->output);
-    writer model = make_model(&graph, 14);
-    const sp_graph *loaded = NULL;
-    CHECK_OK(sp__graph_load(model.bytes, model.len, &loaded));
-    writer_free(&model);
-    return loaded;
+    return fused_plans_load(&graph);
 }
 
 /* ---- the same run, fused and not ---- */
@@ -88,16 +85,8 @@ static const sp_graph *load(const gate_case *c)
 static const sp_graph_plan *compile(const sp_graph *graph, const sp_shape *x, sp_cpu_isa isa,
                                     bool is_unfused)
 {
-    const sp_plan_input inputs[2] = {{.dtype = SP_F32, .shape = *x}, {.dtype = SP_F32}};
-    const sp_plan_request request = {.kernels = sp__cpu_kernels(isa),
-                                     .inputs = inputs,
-                                     .input_count = 2,
-                                     .is_unfused = is_unfused,
-                                     .is_blocked = !is_unfused};
-    const sp_graph_plan *plan = NULL;
-    CHECK_OK(sp__plan_compile(graph, &request, &plan));
-    if (plan != NULL) CHECK_OK(sp__plan_check(plan));
-    return plan;
+    const sp_array inputs[2] = {{.dtype = SP_F32, .shape = *x}, {.dtype = SP_F32}};
+    return fused_plans_compile(graph, inputs, 2, isa, is_unfused);
 }
 
 /* Elements of the last gate that was seen, unused lanes of blocks included. */
@@ -117,20 +106,6 @@ static uint32_t count_gates(const sp_graph_plan *plan)
         count++;
     }
     return count;
-}
-
-static void check_same(const sp_graph_plan *fused, const sp_array *inputs, const sp_array *want,
-                       const char *what)
-{
-    sp_array got[2] = {0};
-    REQUIRE_OK(data_run_plan(fused, inputs, got));
-    for (uint32_t i = 0; i < fused->output_count; i++) {
-        CHECK_EQ_U64(got[i].bytes, want[i].bytes);
-        const bool is_same = memcmp(got[i].data, want[i].data, (size_t)want[i].bytes) == 0;
-        CHECK(is_same);
-        if (!is_same) test_note("%s: output %u", what, i);
-        sp__array_deinit(&got[i]);
-    }
 }
 
 static sp_array make_x(const gate_case *c, data_random *random)
@@ -163,7 +138,7 @@ static void check_gate(const gate_case *c, uint64_t seed, uint32_t gates, const 
         REQUIRE(fused != NULL);
         CHECK_EQ_INT(count_gates(fused), gates);
         if (count_gates(fused) != gates) test_note("%s", what);
-        check_same(fused, inputs, want, what);
+        fused_plans_check_outputs(fused, inputs, want, what);
         sp__plan_destroy(fused);
     }
     for (uint32_t i = 0; i < apart->output_count; i++) sp__array_deinit(&want[i]);

@@ -114,11 +114,7 @@ static const sp_graph *load(const look_up_case *c, data_random *random)
     add_output(&graph, "y");
     if (c->other == EQUAL_IS_READ) add_output(&graph, "is");
     if (c->other == CAST_IS_READ) add_output(&graph, "hot");
-    writer model = make_model(&graph, 14);
-    const sp_graph *loaded = NULL;
-    CHECK_OK(sp__graph_load(model.bytes, model.len, &loaded));
-    writer_free(&model);
-    return loaded;
+    return fused_plans_load(&graph);
 }
 
 /* Some indices are outside of the range. */

@@ -74,11 +74,7 @@ static const sp_graph *load(const moments_case *c, data_random *random)
     if (c->more != NULL) add_node(&graph, make_text_node(c->more));
     add_output(&graph, "y");
     if (c->output != NULL) add_output(&graph, c->output);
-    writer model = make_model(&graph, 14);
-    const sp_graph *loaded = NULL;
-    CHECK_OK(sp__graph_load(model.bytes, model.len, &loaded));
-    writer_free(&model);
-    return loaded;
+    return fused_plans_load(&graph);
 }
 
 static sp_array make_x(const moments_case *c, data_random *random)

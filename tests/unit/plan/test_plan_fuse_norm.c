@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/fused_plans.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
@@ -89,11 +90,7 @@ static const sp_graph *load(const norm_graph *g, data_random *random)
         last = "activated";
     }
     add_output(&graph, last);
-    writer model = make_model(&graph, 14);
-    const sp_graph *loaded = NULL;
-    CHECK_OK(sp__graph_load(model.bytes, model.len, &loaded));
-    writer_free(&model);
-    return loaded;
+    return fused_plans_load(&graph);
 }
 
 /* ---- the same run, fused and not ---- */
@@ -118,20 +115,6 @@ static bool has_norm(const sp_graph_plan *plan)
         if (plan->steps[s].kernel == SP_KERNEL_ID_row_norm_f32) return true;
     }
     return false;
-}
-
-static void check_same(const sp_graph_plan *fused, const sp_array *x, const sp_array *want,
-                       const char *what)
-{
-    sp_array got[2] = {0};
-    REQUIRE_OK(data_run_plan(fused, x, got));
-    for (uint32_t i = 0; i < fused->output_count; i++) {
-        CHECK_EQ_U64(got[i].bytes, want[i].bytes);
-        const bool is_same = memcmp(got[i].data, want[i].data, (size_t)want[i].bytes) == 0;
-        CHECK(is_same);
-        if (!is_same) test_note("%s: output %u", what, i);
-        sp__array_deinit(&got[i]);
-    }
 }
 
 /* Numbers of several sizes with rows of one number each; infinities and NaNs if asked for. */
@@ -168,7 +151,7 @@ static void check_norm(const norm_graph *g, uint64_t seed, bool is_fused, const 
         REQUIRE(fused != NULL);
         CHECK(has_norm(fused) == is_fused);
         if (has_norm(fused) != is_fused) test_note("%s, seed %llu", what, (unsigned long long)seed);
-        check_same(fused, &x, want, what);
+        fused_plans_check_outputs(fused, &x, want, what);
         sp__plan_destroy(fused);
     }
     for (uint32_t i = 0; i < apart->output_count; i++) sp__array_deinit(&want[i]);
@@ -322,7 +305,7 @@ static void check_broken(size_t node, const char *other, const char *more, const
     CHECK(has_norm(fused) == is_fused);
     if (has_norm(fused) != is_fused) test_note("%s %s", what, output != NULL ? output : "");
     REQUIRE_OK(data_run_plan(apart, &in, want));
-    check_same(fused, &in, want, what);
+    fused_plans_check_outputs(fused, &in, want, what);
     for (uint32_t i = 0; i < apart->output_count; i++) sp__array_deinit(&want[i]);
     sp__array_deinit(&in);
     sp__plan_destroy(apart);
