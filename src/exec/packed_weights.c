@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/heap.h"
+#include "base/pages.h"
 #include "base/macros.h"
 #include "base/size.h"
 
@@ -98,8 +99,11 @@ static sp_status batch_acquire_memory(sp_packed_batch *batch, sp_memory *out)
                            .address = (char *)memory->address + batch->block->offset};
         return sp__block_host(batch->block, &out->host);
     }
-    batch->heap = sp_aligned_malloc(ALIGNMENT, (size_t)batch->bytes);
+    const bool is_large = batch->bytes >= SP_HUGE_PAGE_BYTES;
+    batch->heap =
+        sp_aligned_malloc(is_large ? SP_HUGE_PAGE_BYTES : ALIGNMENT, (size_t)batch->bytes);
     if (batch->heap == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
+    sp_pages_prefer_huge(batch->heap, batch->bytes);
     *out = sp__memory_at_host(device->dev, batch->heap, batch->bytes);
     return SP_OK;
 }

@@ -86,8 +86,8 @@ static bool tile_conv(sp_blocked_call *call, int64_t blocks)
         sp_size_least(quotient_up(tiles, splits), quotient_up(blocks, TILE_BLOCKS));
     b->tile_blocks = quotient_up(blocks, parts);
     const int64_t across = quotient_up(k->out_w, b->tile_columns);
-    return set_grid(call->grid, (uint64_t)(quotient_up(k->out_h, b->tile_rows) * across),
-                    (uint64_t)(k->groups * quotient_up(blocks, b->tile_blocks)),
+    return set_grid(call->grid, (uint64_t)(k->groups * quotient_up(blocks, b->tile_blocks)),
+                    (uint64_t)(quotient_up(k->out_h, b->tile_rows) * across),
                     (uint64_t)call->x.images);
 }
 

@@ -31,9 +31,10 @@
 /* Input that a kernel has on its stack at a time, in elements. */
 #define SP_PATCH_ELEMENTS 9216
 
-/* Grid (tiles of outputs, tiles of blocks of filters of all groups, images). depthwise_blocked_f32:
- * (tiles of outputs, blocks, images), a group is a channel; max_pool_blocked_f32 the same.
- * conv_rows_f32: (tiles of rows, groups, images). */
+/* Grid (tiles of blocks of filters of all groups, tiles of outputs, images): joined tiles that are
+ * next to each other share the copy of their input. depthwise_blocked_f32: (tiles of outputs,
+ * blocks, images), a group is a channel; max_pool_blocked_f32 the same. conv_rows_f32: (tiles of
+ * rows, groups, images). */
 typedef struct sp_blocked_constants {
     sp_conv_constants of; /* without tile_pixels, tile_planes, planes; for a pool the sizes only */
     int64_t tile_rows, tile_columns; /* outputs of a tile */

@@ -129,8 +129,10 @@ sp_status sp__lower_grid(sp_dispatch *dispatch, uint64_t x, uint64_t y, uint64_t
 sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],
                               void *const *bindings, const void *constants)
 {
-    sp_tile tile = {
-        .grid = {grid[0], grid[1], grid[2]}, .bindings = bindings, .constants = constants};
+    sp_tile tile = {.count = {1, 1, 1},
+                    .grid = {grid[0], grid[1], grid[2]},
+                    .bindings = bindings,
+                    .constants = constants};
     for (tile.index[2] = 0; tile.index[2] < grid[2]; tile.index[2]++) {
         for (tile.index[1] = 0; tile.index[1] < grid[1]; tile.index[1]++) {
             for (tile.index[0] = 0; tile.index[0] < grid[0]; tile.index[0]++) {

@@ -216,6 +216,19 @@ static sp_status run_add_one(const sp_tile *tile)
     return SP_OK;
 }
 
+static sp_status run_add_block(const sp_tile *tile)
+{
+    uint32_t *words = tile->bindings[0];
+    sp_clock_sleep(*(const uint64_t *)tile->constants);
+    for (uint32_t j = 0; j < tile->count[1]; j++) {
+        const uint32_t row = tile->index[2] * tile->grid[1] + tile->index[1] + j;
+        for (uint32_t i = 0; i < tile->count[0]; i++) {
+            words[row * tile->grid[0] + tile->index[0] + i] += 1;
+        }
+    }
+    return tile->count[2] == 1 ? SP_OK : sp__fail(SP_FAILED, "a block of several planes");
+}
+
 static sp_status run_append(const sp_tile *tile)
 {
     uint32_t *words = tile->bindings[0];
@@ -238,6 +251,7 @@ static sp_status run_slow(const sp_tile *tile)
 }
 
 const sp_kernel kernel_add_one = {.name = "add_one", .run = run_add_one, .gpu = &gpu_add_one};
+const sp_kernel kernel_add_block = {.name = "add_block", .run = run_add_block, .joins_tiles = true};
 const sp_kernel kernel_append = {.name = "append", .run = run_append, .gpu = &gpu_append};
 const sp_kernel kernel_meet = {.name = "meet", .run = run_meet, .gpu = &gpu_meet};
 const sp_kernel kernel_fail = {.name = "fail", .run = run_fail, .gpu = &gpu_fail};

@@ -70,8 +70,10 @@ sp_status wait_point(sp_point point);
 /* Kernels. */
 extern const sp_kernel kernel_meet;    /* enters the meeting that its constant points to */
 extern const sp_kernel kernel_add_one; /* words[i] += 1 over binding 0, one word per tile */
-extern const sp_kernel kernel_append;  /* binding 0: [count, items...]; appends the constant */
-extern const sp_kernel kernel_fail;    /* fails with SP_FAILED "asked to fail" */
-extern const sp_kernel kernel_slow;    /* sleeps constants->ns, then adds one to binding 0 [0] */
+/* The same for a grid of three dimensions, by blocks of tiles; sleeps constants->ns for each. */
+extern const sp_kernel kernel_add_block;
+extern const sp_kernel kernel_append; /* binding 0: [count, items...]; appends the constant */
+extern const sp_kernel kernel_fail;   /* fails with SP_FAILED "asked to fail" */
+extern const sp_kernel kernel_slow;   /* sleeps constants->ns, then adds one to binding 0 [0] */
 
 #endif

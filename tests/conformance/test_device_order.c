@@ -120,6 +120,31 @@ TEST(every_tile_of_a_grid_runs_once)
     fixture_close(&f);
 }
 
+/* By one thread, and shared by several, which claim more than a tile at a time. */
+TEST(every_tile_of_a_grid_runs_once_in_blocks_of_tiles)
+{
+    if (strcmp(fixture_kind(), "cuda") == 0) SKIP("a GPU has no blocks of tiles");
+    const uint32_t grids[][3] = {{1, 1, 1},  {1000, 1, 1}, {1, 1000, 1}, {1, 1, 1000},
+                                 {7, 11, 3}, {2, 250, 2},  {250, 2, 2},  {30, 33, 1}};
+    fixture f = fixture_open();
+    sp_memory words = fixture_words(&f, 1000);
+    const sp_binding binding = bind_words(&words, 0, 1000, SP_READ_WRITE);
+    uint32_t runs[1000] = {0};
+    for (size_t i = 0; i < SP_COUNT_OF(grids); i++) {
+        const uint32_t *grid = grids[i], tiles = grid[0] * grid[1] * grid[2];
+        for (uint64_t ns = 0; ns <= 30000; ns += 30000) {
+            sp_command command =
+                command_dispatch(&kernel_add_block, 0, &binding, 1, &ns, sizeof ns);
+            memcpy(command.grid, grid, sizeof command.grid);
+            CHECK_OK(wait_point(submit(f.queues[0], &command, 1)));
+            for (uint32_t k = 0; k < tiles; k++) runs[k]++;
+        }
+    }
+    CHECK(memcmp(words_of(&words), runs, sizeof runs) == 0);
+    fixture_free(&words);
+    fixture_close(&f);
+}
+
 TEST(a_stream_waits_for_a_point_of_another_stream)
 {
     fixture f = fixture_open();

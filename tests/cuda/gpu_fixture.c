@@ -24,6 +24,7 @@ void gpu_run_on_host(const sp_kernel *kernel, const uint32_t grid[3], void **par
 {
     for (uint32_t i = 0; i < grid[0]; i++) {
         const sp_tile tile = {.index = {i, 0, 0},
+                              .count = {1, 1, 1},
                               .grid = {grid[0], 1, 1},
                               .bindings = params[0],
                               .constants = params[1]};

@@ -44,7 +44,8 @@ static sp_status host_dispatch(sp_command_queue *queue, const sp_record *record,
     if (total == 1) {
         void *addresses[SP_MAX_BINDINGS];
         for (uint32_t i = 0; i < count; i++) addresses[i] = binding_address(&bindings[i]);
-        const sp_tile tile = {.grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
+        const sp_tile tile = {
+            .count = {1, 1, 1}, .grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
         sp_lock_check_none("a kernel");
         return kernel->run(&tile);
     }

@@ -15,29 +15,69 @@
 /* Turns of polling before the executor sleeps until the last joiners have left their tiles. */
 #define SPIN_TURNS 1024
 
-static void tile_run(sp_tile_job *tiles, uint32_t number)
+static uint32_t least(uint32_t a, uint32_t b)
 {
-    const sp_tile tile = {
-        .index = {number % tiles->grid[0], number / tiles->grid[0] % tiles->grid[1],
-                  number / tiles->grid[0] / tiles->grid[1]},
-        .grid = {tiles->grid[0], tiles->grid[1], tiles->grid[2]},
+    return a < b ? a : b;
+}
+
+/* Runs a block of tiles from `number` on that ends before `end`: the largest one of whole planes,
+ * else of whole rows, else of a row of the grid. Returns its number of tiles. */
+static uint32_t block_run(sp_tile_job *tiles, uint32_t number, uint32_t end)
+{
+    const uint32_t *grid = tiles->grid;
+    const uint32_t row = number / grid[0], left = end - number;
+    sp_tile tile = {
+        .index = {number % grid[0], row % grid[1], row / grid[1]},
+        .count = {1, 1, 1},
+        .grid = {grid[0], grid[1], grid[2]},
         .bindings = tiles->bindings,
         .constants = tiles->constants,
     };
+    if (tiles->kernel->joins_tiles) {
+        tile.count[0] = least(grid[0] - tile.index[0], left);
+        if (tile.index[0] == 0 && left > grid[0]) {
+            tile.count[1] = least(grid[1] - tile.index[1], left / grid[0]);
+        }
+    }
     sp_lock_check_none("a kernel");
     const sp_status status = tiles->kernel->run(&tile);
-    if (SP_LIKELY(status == SP_OK)) return;
-    uint32_t none = SP_NO_FAULT;
-    /* Relaxed: the executor reads it after all joiners have left. */
-    sp_cas_relaxed(&tiles->failed, &none, sp__fault_create(status));
+    if (SP_UNLIKELY(status != SP_OK)) {
+        uint32_t none = SP_NO_FAULT;
+        /* Relaxed: the executor reads it after all joiners have left. */
+        sp_cas_relaxed(&tiles->failed, &none, sp__fault_create(status));
+    }
+    return tile.count[0] * tile.count[1];
 }
 
-static bool tiles_run_next(sp_tile_job *tiles)
+static void tiles_run(sp_tile_job *tiles, uint32_t first, uint32_t end)
 {
-    const uint32_t number = sp_fetch_add_relaxed(&tiles->next, 1);
-    if (number >= sp_load_relaxed(&tiles->total)) return false;
-    tile_run(tiles, number);
-    return true;
+    while (first < end) first += block_run(tiles, first, end);
+}
+
+/* How many tiles a thread claims at a time, of `left`: one, or where the kernel runs a block faster
+ * as many as leave two claims for each core that may share them. */
+static uint32_t claim_size(const sp_command_queue *queue, uint32_t left)
+{
+    if (!queue->tiles.kernel->joins_tiles) return 1;
+    const sp_dev *device = &sp__queue_device_of(queue)->base;
+    const uint32_t sharers = 1 + least(sp__device_free_width(device), device->limits.width);
+    const uint32_t size = left / (2 * sharers);
+    return size > 1 ? size : 1;
+}
+
+/* Claims tiles and runs them; returns how many, 0: all have been claimed. */
+static uint32_t tiles_run_next(sp_command_queue *queue)
+{
+    sp_tile_job *tiles = &queue->tiles;
+    const uint32_t total = sp_load_relaxed(&tiles->total);
+    const uint32_t next = sp_load_relaxed(&tiles->next); /* a hint: others may claim meanwhile */
+    const uint32_t wanted = next < total ? claim_size(queue, total - next) : 1;
+    const uint32_t claimed = SP_PLANTED(claims_one_tile) ? 1 : wanted;
+    const uint32_t first = sp_fetch_add_relaxed(&tiles->next, claimed);
+    if (first >= total) return 0;
+    const uint32_t count = least(wanted, total - first);
+    tiles_run(tiles, first, first + count);
+    return count;
 }
 
 static void tiles_wait_for_joiners(sp_tile_job *tiles)
@@ -67,7 +107,7 @@ static uint32_t tiles_run_alone(sp_tile_job *tiles, uint32_t end)
 {
     const uint32_t first = sp_load_relaxed(&tiles->next);
     const uint64_t start_ns = sp_clock_now();
-    for (uint32_t number = first; number < end; number++) tile_run(tiles, number);
+    tiles_run(tiles, first, end);
     sp_store_relaxed(&tiles->next, end);
     return tile_ns_since(start_ns, end - first);
 }
@@ -76,7 +116,7 @@ static uint32_t tiles_run_alone(sp_tile_job *tiles, uint32_t end)
 static uint32_t tiles_run_shared(sp_command_queue *queue, uint32_t left)
 {
     sp_tile_job *tiles = &queue->tiles;
-    uint32_t count = 0;
+    uint32_t count = 0, claimed;
     const uint64_t start_ns = sp_clock_now();
     sp_tsan_release(&tiles->state);
     /* Publishes the job. Sequentially consistent: an idle worker reads it after it has set its bit,
@@ -85,7 +125,7 @@ static uint32_t tiles_run_shared(sp_command_queue *queue, uint32_t left)
     /* Not counted again: workers may have claimed all of them since. */
     sp__queue_wake_sharers(queue, left - 1);
     sp_delay_point();
-    while (tiles_run_next(tiles)) count++;
+    while ((claimed = tiles_run_next(queue)) > 0) count += claimed;
     const uint32_t ns =
         count > 0 ? tile_ns_since(start_ns, count) : sp_load_relaxed(&tiles->tile_ns);
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);
@@ -150,9 +190,12 @@ bool sp__queue_join_tiles(sp_command_queue *queue, sp_sharer_test *may_go_on)
     const sp_queue_device *device = sp__queue_device_of(queue);
     sp_tile_job *tiles = &queue->tiles;
     if (!tiles_join(tiles)) return false;
-    uint32_t count = 0;
+    uint32_t count = 0, claimed = 1;
     const sp_fpenv fpenv = sp_fpenv_enter();
-    while ((may_go_on == NULL || may_go_on(device)) && tiles_run_next(tiles)) count++;
+    while (claimed > 0 && (may_go_on == NULL || may_go_on(device))) {
+        claimed = tiles_run_next(queue);
+        count += claimed;
+    }
     sp_fpenv_leave(fpenv);
     if (count > 0) sp_fetch_add_relaxed(&queue->tiles_shared, (uint64_t)count);
     tiles_leave(tiles);

@@ -30,6 +30,34 @@ TEST(a_size_need_not_be_a_multiple_of_a_page)
     sp_pages_unmap(pages, 5);
 }
 
+TEST(many_pages_begin_with_a_huge_page_and_end_where_they_should)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uint64_t bytes = 3 * SP_HUGE_PAGE_BYTES + page / 2;
+    for (int i = 0; i < 20; i++) {
+        unsigned char *pages = sp_pages_map(bytes);
+        REQUIRE(pages != NULL);
+        CHECK_EQ_U64((uintptr_t)pages % SP_HUGE_PAGE_BYTES, 0);
+        pages[bytes - 1] = 1;
+        sp_pages_unmap(pages, bytes);
+        CHECK_EQ_INT(msync(pages, page, MS_ASYNC), -1);
+        CHECK_EQ_INT(msync(pages + 3 * SP_HUGE_PAGE_BYTES, page, MS_ASYNC), -1);
+    }
+}
+
+TEST(a_wish_for_huge_pages_changes_no_byte)
+{
+    const uint64_t bytes = 4 * SP_HUGE_PAGE_BYTES;
+    unsigned char *pages = sp_pages_map(bytes);
+    REQUIRE(pages != NULL);
+    memset(pages, 0x5a, bytes);
+    sp_pages_prefer_huge(pages + 1, bytes - 1);
+    sp_pages_prefer_huge(pages + 1, 0);
+    sp_pages_prefer_huge(pages + 5, SP_HUGE_PAGE_BYTES); /* no whole one fits */
+    for (uint64_t i = 0; i < bytes; i++) REQUIRE_EQ_U64(pages[i], 0x5a);
+    sp_pages_unmap(pages, bytes);
+}
+
 TEST(unmapped_pages_go_back_to_the_system)
 {
     const uint64_t bytes = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -5,10 +5,14 @@
 #define TABLE_PASTE_(isa) sp__kernel_table_##isa
 #define TABLE_EXPAND_(isa) TABLE_PASTE_(isa)
 
+#define JOINS_TILES(kernel) (SP_KERNEL_ID_##kernel == SP_KERNEL_ID_conv_blocked_f32)
+
 extern const sp_kernel TABLE_EXPAND_(SP_ISA)[SP_KERNEL_COUNT];
 
 const sp_kernel TABLE_EXPAND_(SP_ISA)[SP_KERNEL_COUNT] = {
-#define TABLE_ENTRY(kernel) [SP_KERNEL_ID_##kernel] = {.name = #kernel, .run = SP_KERNEL(kernel)},
+#define TABLE_ENTRY(kernel)                                                                        \
+    [SP_KERNEL_ID_##                                                                               \
+        kernel] = {.name = #kernel, .run = SP_KERNEL(kernel), .joins_tiles = JOINS_TILES(kernel)},
     SP_KERNEL_LIST(TABLE_ENTRY)
 #undef TABLE_ENTRY
 };

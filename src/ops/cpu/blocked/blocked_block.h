@@ -25,7 +25,7 @@ enum { SP_BLOCKED_PANELS = SP_EPILOGUE_BLOCKS };
 
 /* A segment of the taps. */
 typedef struct sp_blocked_segment {
-    const int64_t *offsets; /* of its inputs, by tap */
+    const int64_t *offsets; /* of its inputs, by tap; one more is read, of no input */
     int64_t depth, panel;   /* taps; floats of a panel of weights */
     int64_t plane;          /* floats of a block of y */
     sp_epilogue *epilogue;  /* of the panels, in the last segment */
@@ -87,8 +87,11 @@ static SP_ALWAYS_INLINE void sp_blocked_run(const int64_t panels, const int64_t 
 {
     float chains[SP_BLOCKED_SUMS * SP_VECTOR];
     sp_vector acc[SP_BLOCKED_SUMS] = {0};
+    const float *next = x + s->offsets[0];
     for (int64_t k = 0; k < s->depth; k++, w += SP_BLOCK) {
-        const float *in = x + s->offsets[k];
+        /* Found a step ahead: loads that wait for their address keep later ones from starting. */
+        const float *in = next;
+        next = x + s->offsets[k + 1];
         sp_vector weights[SP_BLOCKED_PANELS * SP_BLOCK_VECTORS];
 #pragma GCC unroll 16
         for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {

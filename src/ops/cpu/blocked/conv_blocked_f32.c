@@ -21,7 +21,7 @@ typedef struct conv {
     sp_patch patch;       /* else; if it is, its columns only */
     int64_t channels;     /* of a segment */
     int64_t first_block, last_block;
-    int64_t offsets[SP_CONV_MAX_SEGMENT]; /* of the taps of a segment */
+    int64_t offsets[SP_CONV_MAX_SEGMENT + 1]; /* of the taps of a segment, and one more */
 } conv;
 
 static int64_t blocks_of(int64_t channels)
@@ -48,13 +48,24 @@ static void find_offsets(conv *c)
     }
 }
 
-static void conv_init(conv *c, const sp_tile *tile)
+/* The tiles of a group among those of the grid's first dimension. */
+static int64_t splits_of(const sp_blocked_constants *b)
+{
+    return (blocks_of(b->of.filters) + b->tile_blocks - 1) / b->tile_blocks;
+}
+
+/* A block of outputs. */
+typedef struct out_block {
+    int64_t row, rows, column, columns;
+} out_block;
+
+/* Of tiles [first, last) of the group. */
+static void conv_init(conv *c, const sp_tile *tile, const out_block *of, int64_t group,
+                      int64_t first, int64_t last)
 {
     const sp_blocked_constants *b = tile->constants;
     const sp_conv_constants *k = &b->of;
-    const int64_t all_blocks = blocks_of(k->filters);
-    const int64_t splits = (all_blocks + b->tile_blocks - 1) / b->tile_blocks;
-    const int64_t group = tile->index[1] / splits, image = tile->index[2];
+    const int64_t all_blocks = blocks_of(k->filters), image = tile->index[2];
     const int64_t taps = k->channels * k->kernel_h * k->kernel_w;
     const int64_t index = image * k->groups + group;
     const int64_t in = b->is_plain ? k->channels : blocks_of(k->channels) * SP_BLOCK;
@@ -70,18 +81,18 @@ static void conv_init(conv *c, const sp_tile *tile)
     c->lists = sp_epilogue_find(tile, group * k->filters);
     sp_epilogue_init(&c->epilogue, tile);
     c->y = sp_epilogue_output(tile) + index * all_blocks * SP_BLOCK * k->out_h * k->out_w;
-    c->first_block = tile->index[1] % splits * b->tile_blocks;
-    c->last_block = sp_size_least(c->first_block + b->tile_blocks, all_blocks);
+    c->first_block = first * b->tile_blocks;
+    c->last_block = sp_size_least(last * b->tile_blocks, all_blocks);
     c->channels = sp_size_least(k->segment / (k->kernel_h * k->kernel_w), k->channels);
     c->is_direct = !b->is_plain && sp_blocked_is_direct(k);
     if (c->is_direct) {
-        c->patch = (sp_patch){.rows = 1, .columns = sp_size_least(b->tile_columns, DIRECT_COLUMNS)};
+        c->patch = (sp_patch){.rows = 1, .columns = sp_size_least(of->columns, DIRECT_COLUMNS)};
     } else {
         sp_patch_choose(&c->patch, k, b->is_plain ? 1 : SP_BLOCK,
-                        b->is_plain ? c->channels : blocks_of(c->channels), b->tile_rows,
-                        b->tile_columns);
+                        b->is_plain ? c->channels : blocks_of(c->channels), of->rows, of->columns);
     }
     if (c->places == NULL) find_offsets(c);
+    c->offsets[c->channels * k->kernel_h * k->kernel_w] = 0;
 }
 
 /* ---- outputs ---- */
@@ -148,21 +159,30 @@ RUN_ROW(3)
 RUN_ROW(8)
 #endif
 
-/* Of `left` panels, those that are computed next, in pieces of so many outputs. One alone loads an
- * input for each multiply-add, so 3 and 5 are cut into parts of about the same size. */
+/* Of `left` panels, those that are computed next for rows of so many outputs. Panels and outputs of
+ * about the same number load least. */
+#if SP_VECTOR == 16
 static int64_t panels_of(int64_t outputs, int64_t left)
 {
-    int64_t panels = SP_VECTOR == 16 ? 8 : 4;
+    if (left >= 8 && outputs * 8 <= SP_BLOCKED_SUMS) return 8;
+    if (left == 3 || left == 5) return 3;
+    return sp_size_least(left, 4);
+}
+#else
+static int64_t panels_of(int64_t outputs, int64_t left)
+{
+    int64_t panels = 4;
+    outputs = sp_size_least(outputs, SP_BLOCKED_OUTPUTS);
     while (panels > 1 && panels * outputs * SP_BLOCK_VECTORS > SP_BLOCKED_SUMS) panels /= 2;
-    if (SP_VECTOR == 16 && panels > 1 && (left == 3 || (left == 5 && panels < 8))) return 3;
     while (panels > left && panels > 1) panels /= 2;
     return panels;
 }
+#endif
 
 /* The most outputs of so many panels. */
 static int64_t outputs_of(int64_t panels)
 {
-    return SP_BLOCKED_SUMS / (panels * SP_BLOCK_VECTORS);
+    return sp_size_least(SP_BLOCKED_SUMS / (panels * SP_BLOCK_VECTORS), SP_BLOCKED_OUTPUTS);
 }
 
 /* All rows of a patch for `panels` panels of filters. */
@@ -193,21 +213,14 @@ static void run_panels(const conv *c, int64_t panels, out_row row, int64_t rows,
     }
 }
 
-/* A block of outputs, of which a segment of inputs is at a time in the patch. */
-typedef struct out_block {
-    int64_t row, rows, column, columns;
-} out_block;
-
 /* A segment of all filters. */
 static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o, const float *x,
                         const float *w)
 {
     const sp_conv_constants *k = &c->k->of;
-    const int64_t pieces = (o->columns + SP_BLOCKED_OUTPUTS - 1) / SP_BLOCKED_OUTPUTS;
-    const int64_t most = (o->columns + pieces - 1) / pieces;
     int64_t panels;
     for (int64_t f = c->first_block; f < c->last_block; f += panels) {
-        panels = panels_of(most, c->last_block - f);
+        panels = panels_of(o->columns, c->last_block - f);
         if (s->is_last) {
             sp_epilogue_load(s->epilogue, &c->lists, f * SP_BLOCK, panels * SP_BLOCK, k->filters);
         }
@@ -216,10 +229,11 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
                              .w = w + f * s->panel,
                              .y = c->y + f * s->plane + (o->row * k->out_w + o->column) * SP_BLOCK,
                              .columns = o->columns};
-        run_panels(c, panels, row, o->rows, sp_size_least(most, outputs_of(panels)));
+        run_panels(c, panels, row, o->rows, outputs_of(panels));
     }
 }
 
+/* A segment of inputs at a time is in the patch. */
 static void run_block(conv *c, const out_block *o, float *patch)
 {
     const sp_conv_constants *k = &c->k->of;
@@ -238,7 +252,7 @@ static void run_block(conv *c, const out_block *o, float *patch)
         s.depth = channels * taps;
         if (c->places != NULL) {
             in = c->x;
-            s.offsets = c->places + first;
+            memcpy(c->offsets, c->places + first, (size_t)channels * sizeof *c->offsets);
         }
         s.is_first = first == 0;
         s.is_last = first + channels == k->channels;
@@ -256,25 +270,48 @@ static void run_block(conv *c, const out_block *o, float *patch)
     }
 }
 
-sp_status SP_KERNEL(conv_blocked_f32)(const sp_tile *tile)
+/* The outputs of the tiles along the grid's second dimension. A dispatch has tiles of whole rows,
+ * or of columns of the only row. */
+static out_block outputs_of_tiles(const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
     const sp_conv_constants *k = &b->of;
+    const int64_t first = tile->index[1];
+    const int64_t last = first + (SP_PLANTED(block_of_one_row) ? 1 : tile->count[1]);
+    if (k->out_h == 1) {
+        const int64_t column = first * b->tile_columns;
+        return (out_block){0, 1, column, sp_size_least(last * b->tile_columns, k->out_w) - column};
+    }
+    const int64_t row = first * b->tile_rows;
+    return (out_block){row, sp_size_least(last * b->tile_rows, k->out_h) - row, 0, k->out_w};
+}
+
+/* Tiles [first, last) of a group. */
+static void run_group(const sp_tile *tile, int64_t group, int64_t first, int64_t last)
+{
+    const out_block of = outputs_of_tiles(tile);
     conv c;
-    conv_init(&c, tile);
+    conv_init(&c, tile, &of, group, first, last);
     float patch[SP_PATCH_ELEMENTS];
-    const int64_t across = (k->out_w + b->tile_columns - 1) / b->tile_columns;
-    const int64_t row = tile->index[0] / across * b->tile_rows;
-    const int64_t column = tile->index[0] % across * b->tile_columns;
-    const int64_t last_row = sp_size_least(row + b->tile_rows, k->out_h);
-    const int64_t last_column = sp_size_least(column + b->tile_columns, k->out_w);
+    const int64_t last_row = of.row + of.rows, last_column = of.column + of.columns;
     out_block o;
-    for (o.row = row; o.row < last_row; o.row += c.patch.rows) {
+    for (o.row = of.row; o.row < last_row; o.row += c.patch.rows) {
         o.rows = sp_size_least(c.patch.rows, last_row - o.row);
-        for (o.column = column; o.column < last_column; o.column += c.patch.columns) {
+        for (o.column = of.column; o.column < last_column; o.column += c.patch.columns) {
             o.columns = sp_size_least(c.patch.columns, last_column - o.column);
             run_block(&c, &o, patch);
         }
+    }
+}
+
+sp_status SP_KERNEL(conv_blocked_f32)(const sp_tile *tile)
+{
+    const int64_t splits = splits_of(tile->constants);
+    const int64_t first = tile->index[0], last = first + tile->count[0];
+    for (int64_t at = first; at < last;) {
+        const int64_t group = at / splits, end = sp_size_least((group + 1) * splits, last);
+        run_group(tile, group, at - group * splits, end - group * splits);
+        at = end;
     }
     return SP_OK;
 }

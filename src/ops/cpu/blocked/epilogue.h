@@ -114,13 +114,6 @@ static SP_ALWAYS_INLINE sp_vector sp_normalize(sp_vector x, sp_vector mean, sp_v
     return sp_vector_canonical((x - mean) * factor + offset);
 }
 
-/* x <= 0 ? +0 : x, where a NaN stays. */
-static SP_ALWAYS_INLINE sp_vector sp_vector_relu(sp_vector x)
-{
-    const sp_vector zeros = sp_vector_splat(0);
-    return sp_vector_larger(zeros, x) + zeros; /* -0 + +0 is +0 */
-}
-
 /* The constants of a vector of channels, in registers for a loop over outputs. */
 typedef struct sp_epilogue_vectors {
     sp_vector bias, mean, factor, offset;
@@ -138,17 +131,21 @@ static SP_ALWAYS_INLINE sp_epilogue_vectors sp_epilogue_of(const unsigned kind,
 }
 
 /* What becomes of a vector of sums, without e->activation. `other`: where the other image has it.
- */
+ * A NaN stays a NaN to the end, so it becomes the canonical one once. Sums are not -0, nor is what
+ * is added to one: only a normalisation may be. */
 static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const unsigned kind,
                                                     const sp_epilogue_vectors *v, sp_vector sum,
                                                     const float *other)
 {
-    sum = sp_vector_canonical(sum + v->bias);
-    if ((kind & SP_EPILOGUE_NORM) != 0) sum = sp_normalize(sum, v->mean, v->factor, v->offset);
-    if ((kind & SP_EPILOGUE_OTHER) != 0) {
-        sum = sp_vector_canonical(sum + sp_vector_load(other));
-    }
-    return (kind & SP_EPILOGUE_RELU) != 0 ? sp_vector_relu(sum) : sum;
+    const sp_vector zeros = sp_vector_splat(0);
+    const bool has_norm = (kind & SP_EPILOGUE_NORM) != 0;
+    sum = sum + v->bias;
+    if (has_norm) sum = (sum - v->mean) * v->factor + v->offset;
+    if ((kind & SP_EPILOGUE_OTHER) != 0) sum = sum + sp_vector_load(other);
+    sum = sp_vector_canonical(sum);
+    if ((kind & SP_EPILOGUE_RELU) == 0) return sum;
+    sum = sp_vector_larger(zeros, sum); /* of two zeros the second one, of a NaN the NaN */
+    return has_norm ? sum + zeros : sum;
 }
 
 /* Calls run(kind, ...) with a constant kind; without a fused multiply-add, which is 30 instructions
