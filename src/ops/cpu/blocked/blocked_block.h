@@ -79,33 +79,45 @@ static SP_NOINLINE SP_NOCLONE void sp_blocked_add(const sp_blocked_segment *s, c
     if (s->is_last) sp_activate(e->activation, y, panels, s->plane, outputs * SP_BLOCK);
 }
 
+/* One tap: its inputs are `step` floats apart from `in` on, its weights begin at w. */
+static SP_ALWAYS_INLINE void sp_blocked_tap(const int64_t panels, const int64_t outputs,
+                                            const int64_t step, const float *in, const float *w,
+                                            int64_t panel, sp_vector *acc)
+{
+    sp_vector weights[SP_BLOCKED_PANELS * SP_BLOCK_VECTORS];
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {
+        weights[v] =
+            sp_vector_load(w + v / SP_BLOCK_VECTORS * panel + v % SP_BLOCK_VECTORS * SP_VECTOR);
+    }
+#pragma GCC unroll 16
+    for (int64_t p = 0; p < outputs; p++) {
+        const sp_vector input = sp_vector_splat(in[p * step]);
+#pragma GCC unroll 16
+        for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {
+            sp_vector *sum = &acc[p * panels * SP_BLOCK_VECTORS + v];
+            *sum = sp_vector_fma(input, weights[v], *sum);
+        }
+    }
+}
+
 /* Runs a segment; all but the pointers are constants after inlining. Outputs are `step` floats
- * apart in x. */
+ * apart in x. The depth is a multiple of `taps`, of which each so many are next to each other. */
 static SP_ALWAYS_INLINE void sp_blocked_run(const int64_t panels, const int64_t outputs,
-                                            const int64_t step, const sp_blocked_segment *s,
-                                            const float *x, const float *w, float *y)
+                                            const int64_t step, const int64_t taps,
+                                            const sp_blocked_segment *s, const float *x,
+                                            const float *w, float *y)
 {
     float chains[SP_BLOCKED_SUMS * SP_VECTOR];
     sp_vector acc[SP_BLOCKED_SUMS] = {0};
     const float *next = x + s->offsets[0];
-    for (int64_t k = 0; k < s->depth; k++, w += SP_BLOCK) {
+    for (int64_t k = 0; k < s->depth; k += taps, w += taps * SP_BLOCK) {
         /* Found a step ahead: loads that wait for their address keep later ones from starting. */
         const float *in = next;
-        next = x + s->offsets[k + 1];
-        sp_vector weights[SP_BLOCKED_PANELS * SP_BLOCK_VECTORS];
-#pragma GCC unroll 16
-        for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {
-            weights[v] = sp_vector_load(w + v / SP_BLOCK_VECTORS * s->panel +
-                                        v % SP_BLOCK_VECTORS * SP_VECTOR);
-        }
-#pragma GCC unroll 16
-        for (int64_t p = 0; p < outputs; p++) {
-            const sp_vector input = sp_vector_splat(in[p * step]);
-#pragma GCC unroll 16
-            for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {
-                sp_vector *sum = &acc[p * panels * SP_BLOCK_VECTORS + v];
-                *sum = sp_vector_fma(input, weights[v], *sum);
-            }
+        next = x + s->offsets[k + taps];
+#pragma GCC unroll 4
+        for (int64_t t = 0; t < taps; t++) {
+            sp_blocked_tap(panels, outputs, step, in + t, w + t * SP_BLOCK, s->panel, acc);
         }
     }
 #pragma GCC unroll 32

@@ -108,13 +108,14 @@ typedef struct out_row {
 #define RUN_CASE(n)                                                                                \
     case n:                                                                                        \
         if ((n) * panels * SP_BLOCK_VECTORS <= SP_BLOCKED_SUMS && (n) <= SP_BLOCKED_OUTPUTS) {     \
-            sp_blocked_run(panels, (n) <= SP_BLOCKED_OUTPUTS ? (n) : 1, step, r->s, x, r->w, y);   \
+            sp_blocked_run(panels, (n) <= SP_BLOCKED_OUTPUTS ? (n) : 1, step, taps, r->s, x, r->w, \
+                           y);                                                                     \
         }                                                                                          \
         break
 
 /* Pieces of about the same size, of at most `most` outputs. */
-static SP_ALWAYS_INLINE void run_row(const int64_t panels, const int64_t step, const out_row *r,
-                                     int64_t most)
+static SP_ALWAYS_INLINE void run_row(const int64_t panels, const int64_t step, const int64_t taps,
+                                     const out_row *r, int64_t most)
 {
     const int64_t pieces = (r->columns + most - 1) / most;
     const float *x = r->x;
@@ -145,11 +146,24 @@ static SP_ALWAYS_INLINE void run_row(const int64_t panels, const int64_t step, c
     }
 }
 
+/* How inputs lie: outputs next to each other, outputs a block apart, or those whose channels are
+ * next to each other, too. */
+typedef enum input_form { INPUT_PLAIN, INPUT_BLOCKED, INPUT_CHANNELS } input_form;
+
+/* So many taps of so many panels are computed at a time from INPUT_CHANNELS. */
+#if SP_VECTOR == 16
+enum { CHANNELS = 4, CHANNELS_PANELS = 4 };
+#else
+enum { CHANNELS = 1, CHANNELS_PANELS = 0 };
+#endif
+
 #define RUN_ROW(panels)                                                                            \
-    static SP_NOINLINE void run_row_##panels(const out_row *r, bool is_plain, int64_t most)        \
+    static SP_NOINLINE void run_row_##panels(const out_row *r, input_form form, int64_t most)      \
     {                                                                                              \
-        if (is_plain) run_row(panels, 1, r, most);                                                 \
-        else run_row(panels, SP_BLOCK, r, most);                                                   \
+        if (form == INPUT_PLAIN) run_row(panels, 1, 1, r, most);                                   \
+        else if (panels == CHANNELS_PANELS && form == INPUT_CHANNELS)                              \
+            run_row(panels, SP_BLOCK, panels == CHANNELS_PANELS ? CHANNELS : 1, r, most);          \
+        else run_row(panels, SP_BLOCK, 1, r, most);                                                \
     }
 RUN_ROW(1)
 RUN_ROW(2)
@@ -185,27 +199,35 @@ static int64_t outputs_of(int64_t panels)
     return sp_size_least(SP_BLOCKED_SUMS / (panels * SP_BLOCK_VECTORS), SP_BLOCKED_OUTPUTS);
 }
 
+static input_form form_of(const conv *c, const sp_blocked_segment *s)
+{
+    if (c->k->is_plain) return INPUT_PLAIN;
+    const bool has_channels = c->is_direct && c->places == NULL && s->depth % CHANNELS == 0;
+    return has_channels ? INPUT_CHANNELS : INPUT_BLOCKED;
+}
+
 /* All rows of a patch for `panels` panels of filters. */
 static void run_panels(const conv *c, int64_t panels, out_row row, int64_t rows, int64_t most)
 {
+    const input_form form = form_of(c, row.s);
     for (int64_t r = 0; r < rows; r++) {
         switch (panels) {
 #if SP_VECTOR == 16
         case 8:
-            run_row_8(&row, c->k->is_plain, most);
+            run_row_8(&row, form, most);
             break;
         case 3:
-            run_row_3(&row, c->k->is_plain, most);
+            run_row_3(&row, form, most);
             break;
 #endif
         case 4:
-            run_row_4(&row, c->k->is_plain, most);
+            run_row_4(&row, form, most);
             break;
         case 2:
-            run_row_2(&row, c->k->is_plain, most);
+            run_row_2(&row, form, most);
             break;
         default:
-            run_row_1(&row, c->k->is_plain, most);
+            run_row_1(&row, form, most);
             break;
         }
         row.x += c->patch.out_row;

@@ -33,7 +33,7 @@ typedef struct rows {
     sp_patch patch;
     int64_t channels, part;               /* of a segment, of a patch */
     int64_t depth;                        /* taps of a filter */
-    int64_t offsets[SP_CONV_MAX_SEGMENT]; /* of the taps of a patch */
+    int64_t offsets[SP_CONV_MAX_SEGMENT + 1]; /* of the taps of a patch, and one more */
 } rows;
 
 /* The taps of a segment that are in the patch, for some outputs of a row. */
@@ -91,9 +91,11 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t filters, const int64_t ve
             sums[i] = sp_vector_load(from + i / vectors * s->chain_plane + i % vectors * SP_VECTOR);
         }
     }
+    const float *next = x + s->offsets[0];
     for (int64_t t = 0; t < s->count; t++) {
+        const float *in = next; /* found a step ahead, as in blocked_block.h */
         /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinary*): sp_patch_taps sets all taps */
-        const float *in = x + s->offsets[t];
+        next = x + s->offsets[t + 1];
         sp_vector inputs[8];
 #pragma GCC unroll 8
         for (int64_t v = 0; v < vectors; v++) inputs[v] = sp_vector_load(in + v * SP_VECTOR);
@@ -266,6 +268,7 @@ static void rows_init(rows *c, const sp_tile *tile, int64_t out_rows)
             c->offsets[channel * taps + t] = channel * c->patch.plane + c->offsets[t];
         }
     }
+    c->offsets[c->part * taps] = 0;
 }
 
 sp_status SP_KERNEL(conv_rows_f32)(const sp_tile *tile)

@@ -12,7 +12,7 @@ typedef struct depthwise {
     const float *w; /* of the block */
     int64_t taps;
     sp_epilogue epilogue;
-    int64_t offsets[SP_CONV_MAX_SEGMENT];
+    int64_t offsets[SP_CONV_MAX_SEGMENT + 1]; /* of the taps, and one more */
 } depthwise;
 
 /* `count` outputs; it and `kind` are constants after inlining. */
@@ -22,8 +22,10 @@ static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const unsigned kin
 {
     enum { V = SP_BLOCK_VECTORS };
     sp_vector acc[OUTPUTS * V] = {0};
+    const float *next = x + d->offsets[0];
     for (int64_t t = 0; t < d->taps; t++) {
-        const float *in = x + d->offsets[t];
+        const float *in = next; /* found a step ahead, as in blocked_block.h */
+        next = x + d->offsets[t + 1];
 #pragma GCC unroll 2
         for (int64_t v = 0; v < V; v++) {
             const sp_vector weight = sp_vector_load(d->w + t * SP_BLOCK + v * SP_VECTOR);
@@ -85,6 +87,7 @@ sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)
     sp_epilogue_load(&d.epilogue, &lists, block * SP_BLOCK, SP_BLOCK, k->groups);
     sp_patch patch;
     sp_patch_begin(&patch, tile, d.offsets);
+    d.offsets[d.taps] = 0;
     sp_patch_run(&patch, tile, tile->bindings[0], sp_epilogue_output(tile), 0, &d, run_row);
     return SP_OK;
 }
