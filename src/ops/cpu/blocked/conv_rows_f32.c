@@ -31,8 +31,8 @@ typedef struct rows {
     const float *x, *w, *bias; /* of the image and the group; bias may be NULL */
     float *y;
     sp_patch patch;
-    int64_t channels, part;               /* of a segment, of a patch */
-    int64_t depth;                        /* taps of a filter */
+    int64_t channels, part;                   /* of a segment, of a patch */
+    int64_t depth;                            /* taps of a filter */
     int64_t offsets[SP_CONV_MAX_SEGMENT + 1]; /* of the taps of a patch, and one more */
 } rows;
 
