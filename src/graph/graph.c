@@ -77,6 +77,7 @@ static sp_status graph_build(sp_graph_builder *builder, const void *bytes, size_
     SP_TRY(sp__graph_mark_live(builder));
     SP_TRY(sp__graph_mark_shape_inputs(builder));
     SP_TRY(sp__graph_fold(builder));
+    SP_TRY(sp__graph_fold_pads(builder));
     SP_TRY(sp__graph_fold_norms(builder));
     SP_TRY(sp__graph_keep_weights(builder));
     SP_TRY(sp__graph_keep_attributes(builder));

@@ -140,7 +140,32 @@ sp_status sp__graph_mark_shape_inputs(sp_graph_builder *builder);
 /* Computes nodes whose inputs are constants. */
 sp_status sp__graph_fold(sp_graph_builder *builder);
 
-/* Folds each BatchNormalization into the Conv before it, where possible. After folding. */
+/* ---- graph_uses.c ---- */
+
+/* For each value: the node that makes it, and how often it is read, outputs of the graph and of
+ * bodies included. */
+typedef struct sp_graph_uses {
+    uint32_t *makers, *reads;
+} sp_graph_uses;
+
+sp_status sp__graph_uses_init(const sp_graph *graph, sp_graph_uses *out);
+void sp__graph_uses_deinit(sp_graph_uses *uses); /* also after a failure of init */
+
+/* The data of a constant of that type that no run can override, or NULL. */
+const void *sp__graph_fixed(const sp_graph *graph, const sp_graph_uses *uses, uint32_t value,
+                            sp_dtype dtype);
+bool sp__graph_is_live_op(const sp_graph_node *node, const char *op);
+/* The node `op` in the same branch whose result is the first input of `reader`, and nothing else;
+ * or NULL. */
+sp_graph_node *sp__graph_maker_of(sp_graph_builder *builder, const sp_graph_uses *uses,
+                                  const sp_graph_node *reader, const char *op);
+
+/* ---- steps that join nodes, after folding ---- */
+
+/* Gives each Conv and AveragePool the zeros of the Pad before it, where possible. */
+sp_status sp__graph_fold_pads(sp_graph_builder *builder);
+
+/* Folds each BatchNormalization into the Conv before it, where possible. */
 sp_status sp__graph_fold_norms(sp_graph_builder *builder);
 
 /* Drops the weights that nothing reads; marks those that are read packed only. */

@@ -8,53 +8,9 @@
 
 #include "base/error.h"
 #include "base/fpenv.h"
-#include "base/heap.h"
 #include "base/macros.h"
 #include "graph/graph_build.h"
 #include "tensor/array.h"
-
-#define NO_NODE UINT32_MAX
-
-/* For each value: the node that makes it, and how often it is read, outputs of the graph and of
- * bodies included. */
-typedef struct uses {
-    uint32_t *makers, *reads;
-} uses;
-
-static void count_node_uses(const sp_graph_node *node, const uses *u)
-{
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] != SP_NO_VALUE) u->reads[node->inputs[i]]++;
-    }
-    for (uint32_t i = 0; node->body != NULL && i < node->body->output_count; i++) {
-        u->reads[node->body->outputs[i].value]++;
-    }
-}
-
-static void count_uses(const sp_graph *graph, const uses *u)
-{
-    for (uint32_t i = 0; i < graph->value_count; i++) u->makers[i] = NO_NODE;
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        const sp_graph_node *node = &graph->nodes[n];
-        for (uint32_t i = 0; i < node->output_count; i++) u->makers[node->outputs[i]] = n;
-        if (node->is_live) count_node_uses(node, u);
-    }
-    for (uint32_t i = 0; i < graph->output_count; i++) u->reads[graph->outputs[i].value]++;
-}
-
-/* ---- which pairs ---- */
-
-/* The floats of a constant that no run can override, or NULL. */
-static const float *fixed_floats(const sp_graph *graph, const uses *u, uint32_t index)
-{
-    if (index == SP_NO_VALUE) return NULL;
-    const sp_graph_value *value = &graph->values[index];
-    const bool may_change =
-        value->is_default || (graph->default_count > 0 && u->makers[index] != NO_NODE);
-    const bool is_there = value->is_constant && value->weight != SP_NO_WEIGHT;
-    if (!is_there || may_change || value->dtype != SP_F32) return NULL;
-    return graph->weights[value->weight].data;
-}
 
 static bool is_list_of(const sp_graph *graph, uint32_t value, int64_t count)
 {
@@ -72,56 +28,41 @@ typedef struct pair {
     uint64_t per_channel; /* weights */
 } pair;
 
-static bool is_live_op(const sp_graph_node *node, const char *op)
-{
-    return node->is_live && !node->is_folded &&
-           sp__text_equal(sp__text(node->op->name), sp__text(op));
-}
-
 /* Forms that compute statistics, and those that are refused, are not folded. */
 static bool is_plain_norm(const sp_graph_node *norm)
 {
     const sp_attribute_list *list = &norm->attributes;
     const bool was_training = norm->version < 7 && sp__attribute_int(*list, "is_test", 0) == 0;
-    return is_live_op(norm, "BatchNormalization") && norm->output_count == 1 && !was_training &&
-           sp__attribute_int(*list, "training_mode", 0) == 0 &&
+    return sp__graph_is_live_op(norm, "BatchNormalization") && norm->output_count == 1 &&
+           !was_training && sp__attribute_int(*list, "training_mode", 0) == 0 &&
            sp__attribute_int(*list, "spatial", 1) != 0;
 }
 
-/* The Conv in the same branch whose result only `norm` reads; or NULL. */
-static sp_graph_node *conv_before(sp_graph_builder *builder, const uses *u,
-                                  const sp_graph_node *norm)
-{
-    const uint32_t result = norm->inputs[0];
-    if (u->reads[result] != 1 || u->makers[result] == NO_NODE) return NULL;
-    sp_graph_node *conv = &builder->nodes[u->makers[result]];
-    return is_live_op(conv, "Conv") && conv->region == norm->region ? conv : NULL;
-}
-
 /* Only `norm`'s Conv may read the weights: else a small file could request many copies of them. */
-static bool pair_read_conv(const sp_graph *graph, const uses *u, pair *p)
+static bool pair_read_conv(const sp_graph *graph, const sp_graph_uses *u, pair *p)
 {
     const uint32_t weights = p->conv->inputs[1];
     const uint32_t bias = p->conv->input_count > 2 ? p->conv->inputs[2] : SP_NO_VALUE;
-    p->weights = fixed_floats(graph, u, weights);
+    p->weights = sp__graph_fixed(graph, u, weights, SP_F32);
     if (p->weights == NULL || u->reads[weights] != 1) return false;
     const sp_shape *shape = &graph->values[weights].shape;
     if (shape->rank < 3 || sp__shape_count(shape) == 0) return false;
     p->channels = shape->dims[0];
     p->per_channel = sp__shape_count(shape) / (uint64_t)p->channels;
     if (bias == SP_NO_VALUE) return true;
-    p->bias = fixed_floats(graph, u, bias);
+    p->bias = sp__graph_fixed(graph, u, bias, SP_F32);
     return p->bias != NULL && is_list_of(graph, bias, p->channels);
 }
 
-static bool pair_find(sp_graph_builder *builder, const uses *u, sp_graph_node *norm, pair *p)
+static bool pair_find(sp_graph_builder *builder, const sp_graph_uses *u, sp_graph_node *norm,
+                      pair *p)
 {
     const sp_graph *graph = builder->graph;
     if (!is_plain_norm(norm)) return false;
-    *p = (pair){.norm = norm, .conv = conv_before(builder, u, norm)};
+    *p = (pair){.norm = norm, .conv = sp__graph_maker_of(builder, u, norm, "Conv")};
     if (p->conv == NULL || !pair_read_conv(graph, u, p)) return false;
     for (uint32_t i = 0; i < 4; i++) {
-        p->lists[i] = fixed_floats(graph, u, norm->inputs[1 + i]);
+        p->lists[i] = sp__graph_fixed(graph, u, norm->inputs[1 + i], SP_F32);
         if (p->lists[i] == NULL || !is_list_of(graph, norm->inputs[1 + i], p->channels)) {
             return false;
         }
@@ -206,21 +147,14 @@ static sp_status fold_pair(sp_graph_builder *builder, const pair *p)
 
 sp_status sp__graph_fold_norms(sp_graph_builder *builder)
 {
-    const uint32_t count = builder->graph->value_count;
-    const uses u = {sp_calloc(count, sizeof(*u.makers)), sp_calloc(count, sizeof(*u.reads))};
-    sp_status status = SP_OK;
-    if (u.makers == NULL || u.reads == NULL) {
-        status = sp__fail(SP_OUT_OF_MEMORY, "no memory to sort the graph");
-    } else {
-        count_uses(builder->graph, &u);
-    }
+    sp_graph_uses uses;
+    sp_status status = sp__graph_uses_init(builder->graph, &uses);
     const sp_fpenv before = sp_fpenv_enter(); /* ignores the floating-point mode of the caller */
     for (uint32_t n = 0; n < builder->graph->node_count && status == SP_OK; n++) {
         pair p;
-        if (pair_find(builder, &u, &builder->nodes[n], &p)) status = fold_pair(builder, &p);
+        if (pair_find(builder, &uses, &builder->nodes[n], &p)) status = fold_pair(builder, &p);
     }
     sp_fpenv_leave(before);
-    sp_free(u.makers);
-    sp_free(u.reads);
+    sp__graph_uses_deinit(&uses);
     return status;
 }

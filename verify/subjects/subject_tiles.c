@@ -15,9 +15,11 @@ typedef struct world {
     sp_queue_device *device;
     sp_command_queue *queue;
     uint32_t tiles[2][MANY_TILES]; /* plain, one writer each; read when the dispatch is over */
+    const sp_kernel *kernel;
     uint32_t tile_count;
+    uint32_t rows; /* of the grid */
     uint32_t dispatch_count;
-    sp_atomic_u64 free_slots; /* of subject_tiles_core_taken */
+    sp_atomic_u64 free_slots; /* of subject_tiles_core_taken and subject_tiles_blocks */
     sp_point last;
 } world;
 
@@ -28,7 +30,19 @@ static sp_status mark(const sp_tile *tile)
     return SP_OK;
 }
 
-static const sp_kernel kernel = {.name = "mark", .run = mark};
+static sp_status mark_block(const sp_tile *tile)
+{
+    uint32_t *tiles = tile->bindings[0];
+    for (uint32_t j = 0; j < tile->count[1]; j++) {
+        uint32_t *row = tiles + (tile->index[1] + j) * tile->grid[0];
+        for (uint32_t i = 0; i < tile->count[0]; i++) row[tile->index[0] + i]++;
+    }
+    return SP_OK;
+}
+
+static const sp_kernel marks = {.name = "mark", .run = mark};
+static const sp_kernel marks_blocks = {
+    .name = "mark blocks", .run = mark_block, .joins_tiles = true};
 static sp_memory memory[2];
 
 /* The second dispatch uses the tile job of the first again. */
@@ -37,7 +51,9 @@ static void begin(world *w, uint32_t worker_count, uint32_t dispatch_count)
     memset(w, 0, sizeof *w);
     w->device = sp__subject_device(worker_count);
     w->queue = sp__subject_queue(w->device, 0, true);
+    w->kernel = &marks;
     w->tile_count = TILES;
+    w->rows = 1;
     w->dispatch_count = dispatch_count;
 }
 
@@ -45,9 +61,10 @@ static void submit(world *w)
 {
     for (uint32_t i = 0; i < w->dispatch_count; i++) {
         sp_binding binding;
-        sp_command command = sp__subject_dispatch(&kernel, &binding, &memory[i], w->tiles[i],
+        sp_command command = sp__subject_dispatch(w->kernel, &binding, &memory[i], w->tiles[i],
                                                   sizeof w->tiles[i], NULL);
-        command.grid[0] = w->tile_count;
+        command.grid[0] = w->tile_count / w->rows;
+        command.grid[1] = w->rows;
         SP_SCHED_ASSERT(sp__subject_submit(w->queue, &command, NULL, 0, &w->last) == SP_OK);
     }
 }
@@ -90,6 +107,22 @@ static void subject_tiles_join(void *arg)
     const uint32_t joiners = *(const uint32_t *)arg - 1;
     world w;
     begin(&w, 0, 1);
+    submit(&w);
+    sp__subject_run((const sp_thread_fn[]){execute, join, join}, 1 + joiners, &w);
+    end(&w);
+}
+
+/* No core is free, so half of what is left is claimed at a time: two rows of three tiles as a row,
+ * then tiles. */
+static void subject_tiles_blocks(void *arg)
+{
+    const uint32_t joiners = *(const uint32_t *)arg - 1;
+    world w;
+    begin(&w, 0, 1);
+    w.kernel = &marks_blocks;
+    w.tile_count = MANY_TILES;
+    w.rows = 2;
+    sp_store_relaxed(&w.device->base.run_slots, &w.free_slots);
     submit(&w);
     sp__subject_run((const sp_thread_fn[]){execute, join, join}, 1 + joiners, &w);
     end(&w);
@@ -231,6 +264,20 @@ const sp_subject sp__subjects_tiles[] = {
      .arg = SP_SUBJECT_ARG(3),
      .thread_count = 3,
      .planted = "leave_before_joiners",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "tiles_blocks_2",
+     .test = subject_tiles_blocks,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "claims_one_tile",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "tiles_blocks_3",
+     .test = subject_tiles_blocks,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "claims_one_tile",
      .options = SP_SPINNERS,
      .seconds = 0.5},
     {.name = "tiles_again",

@@ -12,6 +12,8 @@
 #include "base/tsan.h"
 
 #define OPEN 0x80000000u
+/* Each joining thread's last claim is past the end: the counter does not overflow. */
+#define MOST_CLAIMED 65536u
 /* Turns of polling before the executor sleeps until the last joiners have left their tiles. */
 #define SPIN_TURNS 1024
 
@@ -61,7 +63,7 @@ static uint32_t claim_size(const sp_command_queue *queue, uint32_t left)
     if (!queue->tiles.kernel->joins_tiles) return 1;
     const sp_dev *device = &sp__queue_device_of(queue)->base;
     const uint32_t sharers = 1 + least(sp__device_free_width(device), device->limits.width);
-    const uint32_t size = left / (2 * sharers);
+    const uint32_t size = least(left / (2 * sharers), MOST_CLAIMED);
     return size > 1 ? size : 1;
 }
 
