@@ -162,6 +162,12 @@ void *sp_pages_map(uint64_t bytes)
     return address;
 }
 
+void sp_pages_prefer_huge(void *address, uint64_t bytes)
+{
+    (void)address;
+    (void)bytes;
+}
+
 void sp_pages_unmap(void *address, uint64_t bytes)
 {
     (void)bytes;
