@@ -2,6 +2,7 @@
 /* Gives a Conv or an AveragePool the zeros that a Pad puts around its input: they become its own
  * padding, and the Pad is removed. No bit changes: padding taps of a convolution are zeros, and a
  * pool that counts its padding adds zeros. The file alone decides it. */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -31,7 +32,6 @@ static uint32_t input_of(const sp_graph_node *node, uint32_t input)
 static bool pads_with_zero(const sp_graph *graph, const padded *p)
 {
     float value = 0;
-    const float zero = 0;
     const uint32_t input = p->pad->version < 11 ? SP_NO_VALUE : input_of(p->pad, 2);
     if (p->pad->version < 11) value = sp__attribute_float(p->pad->attributes, "value", 0);
     if (input != SP_NO_VALUE) {
@@ -39,7 +39,7 @@ static bool pads_with_zero(const sp_graph *graph, const padded *p)
         if (fixed == NULL || sp__shape_count(&graph->values[input].shape) != 1) return false;
         value = *fixed;
     }
-    return memcmp(&value, &zero, sizeof zero) == 0;
+    return value == 0 && !signbit(value);
 }
 
 /* Begins and ends of all dimensions of an input of the window, or NULL. */
