@@ -37,7 +37,7 @@ static sp_status host_dispatch(sp_command_queue *queue, const sp_record *record,
     const uint32_t count = record->count;
     const uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2];
     if (total == 0) return SP_OK;
-    if (total > UINT32_MAX / 2) { /* each joining thread increments the counter once past the end */
+    if (total > UINT32_MAX / 2) { /* a joining thread's last claim is past the end */
         return sp__fail(SP_INVALID, "a grid has %llu tiles, which is too large",
                         (unsigned long long)total);
     }

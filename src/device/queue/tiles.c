@@ -22,8 +22,8 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Runs a block of tiles from `number` on that ends before `end`: the largest one of whole planes,
- * else of whole rows, else of a row of the grid. Returns its number of tiles. */
+/* Runs the largest block of tiles from `number` on that ends before `end`: rows of one plane of the
+ * grid, or a part of a row; one tile if the kernel joins none. Returns its number of tiles. */
 static uint32_t block_run(sp_tile_job *tiles, uint32_t number, uint32_t end)
 {
     const uint32_t *grid = tiles->grid;
