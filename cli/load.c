@@ -17,16 +17,19 @@
 #define NS_PER_SECOND 1e9
 #define LOOK_NS UINT64_C(50000000) /* how often a wait looks whether the load is over */
 
+/* Threads do not write to the same pair of cache lines, which processors fetch together. */
+#define LINE_BYTES 128
+
 typedef struct load load;
 
 /* The arrivals of one side. Relaxed: figures only. */
 typedef struct load_arrivals {
-    _Alignas(64) atomic_uint_least64_t next_ns;
+    _Alignas(LINE_BYTES) atomic_uint_least64_t next_ns;
     atomic_uint_least64_t missed;
 } load_arrivals;
 
 typedef struct load_thread {
-    pthread_t handle;
+    _Alignas(LINE_BYTES) pthread_t handle;
     load *owner;
     const load_side *side;
     load_arrivals *arrivals;
@@ -312,6 +315,13 @@ static void results_fill(const load *self, const load_thread *threads, load_arri
     result->per_second = (double)result->latencies.count / self->options->window_seconds;
 }
 
+/* Of a thread, whole lines. */
+static size_t begun_stride(const load_options *options)
+{
+    const size_t line = LINE_BYTES / sizeof(uint64_t);
+    return (options->in_flight / line + 1) * line;
+}
+
 static void threads_init(load *self, const load_side *sides, load_arrivals *arrivals,
                          load_thread *threads, uint64_t *begun_ns)
 {
@@ -323,7 +333,7 @@ static void threads_init(load *self, const load_side *sides, load_arrivals *arri
         threads[i].arrivals = &arrivals[s];
         threads[i].number = i % options->threads;
         threads[i].random = i;
-        threads[i].begun_ns = begun_ns + (size_t)i * options->in_flight;
+        threads[i].begun_ns = begun_ns + i * begun_stride(options);
     }
 }
 
@@ -332,14 +342,15 @@ sp_status load_run(const load_options *options, const load_side *sides, uint32_t
 {
     load self = {.options = options, .thread_count = options->threads * side_count};
     load_arrivals arrivals[LOAD_MAX_SIDES] = {0};
-    load_thread *threads = calloc(self.thread_count, sizeof *threads);
-    uint64_t *begun_ns =
-        calloc((size_t)self.thread_count * options->in_flight + 1, sizeof *begun_ns);
+    const size_t thread_bytes = self.thread_count * sizeof(load_thread);
+    load_thread *threads = aligned_alloc(_Alignof(load_thread), thread_bytes);
+    uint64_t *begun_ns = calloc(self.thread_count * begun_stride(options), sizeof *begun_ns);
     if (threads == NULL || begun_ns == NULL) {
         free(threads);
         free(begun_ns);
         return fail(SP_OUT_OF_MEMORY, "no memory for %u threads", self.thread_count);
     }
+    memset(threads, 0, thread_bytes);
     load_init(&self);
     threads_init(&self, sides, arrivals, threads, begun_ns);
     const uint32_t started = threads_start(&self, threads, self.thread_count);

@@ -22,8 +22,9 @@
 #define SP_CONTAINER_OF(ptr, type, member)                                                         \
     ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
-/* Fields with different writers are on different cache lines. */
-#define SP_CACHE_LINE 64
+/* Fields with different writers are on different cache lines; two lines, since processors fetch
+ * lines of 64 bytes in pairs, and some have lines of 128. */
+#define SP_CACHE_LINE 128
 #define SP_CACHE_ALIGNED _Alignas(SP_CACHE_LINE)
 
 /* Returns the status of `expr` unless it is SP_OK. Only where nothing is held. */

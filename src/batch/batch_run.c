@@ -25,15 +25,13 @@ typedef struct batch_caller {
 static bool is_crowded(const sp_run_slots *slots, bool has_thread)
 {
     const uint32_t most = has_thread ? slots->count : slots->width;
-    return sp__run_slots_used(slots) >= (most < CROWD ? most : CROWD) ||
-           sp__run_slots_waiting(slots) > 0;
+    return sp__run_slots_waiting(slots) > 0 ||
+           sp__run_slots_use(slots, most < CROWD ? most : CROWD);
 }
 
 /* A plan for which runs often wait for each other gets larger ones. */
 static void wait_count(sp_rt_model *model, sp_plan_entry *entry)
 {
-    /* The line of the count is not written to once it is high enough. */
-    if (sp_load_relaxed(&entry->waits) >= SP_WAITS_BEFORE_PLANS) return;
     if (sp_fetch_add_relaxed(&entry->waits, 1) + 1 != SP_WAITS_BEFORE_PLANS) return;
     if (!sp__batch_builder_request(model, entry)) sp_store_relaxed(&entry->waits, 0);
 }
@@ -51,7 +49,9 @@ sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, bool has_t
     const bool is_merged = plans != NULL && (!has_thread || sp__batch_plans_pay_for_threads(plans));
     out->group = is_merged ? &entry->executable->group : NULL;
     if (out->slots == NULL) return SP_OUT_OF_MEMORY;
-    const bool counts = plans == NULL && !entry->is_private;
+    /* The line of the count is not written to once it is high enough. */
+    const bool counts = plans == NULL && !entry->is_private &&
+                        sp_load_relaxed(&entry->waits) < SP_WAITS_BEFORE_PLANS;
     if (SP_UNLIKELY(counts) && is_crowded(out->slots, has_thread)) wait_count(model, entry);
     return SP_OK;
 }

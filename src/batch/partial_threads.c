@@ -293,7 +293,7 @@ static run_outlook outlook_of_locked(const sp_rt_future *run) SP_REQUIRES(&pool.
     const sp_run_flow *flow = run->request.terms.flow;
     sp_mutex_lock(&slots->lock);
     const bool has_room = flow->limit == 0 || flow->active < flow->limit;
-    const run_outlook outlook = {.may_begin = has_room && sp__run_slots_used(slots) < slots->count,
+    const run_outlook outlook = {.may_begin = has_room && !sp__run_slots_use(slots, slots->count),
                                  .waiting = sp__model_waiting_locked(run->model, slots)};
     sp_mutex_unlock(&slots->lock);
     return outlook;

@@ -20,6 +20,7 @@
 #include <streampool/status.h>
 
 #include "device/command.h"
+#include "device/free_slots.h"
 #include "device/host_executor.h"
 #include "device/kind.h"
 #include "device/lease_faults.h"
@@ -127,10 +128,8 @@ typedef struct sp_device_vtable {
 struct sp_dev {
     const sp_device_vtable *vtable;
     sp_device_limits limits;
-    /* A word whose low 16 bits are the run slots that are free, and its other bits runs that wait
-     * for one (exec/run_slots.h); or NULL: no model has run. Never freed. Relaxed, and a hint: more
-     * threads than the width do not run faster. */
-    SP_ATOMIC(const sp_atomic_u64 *) run_slots;
+    /* NULL: no model has run. Never freed. Release, acquire: they are initialised. */
+    SP_ATOMIC(const sp_free_slots *) run_slots;
     /* The fault that lost the device, or SP_NO_FAULT. Written once, relaxed: its message is behind
      * the lock of the ring. */
     SP_ATOMIC(sp_fault) lost;
@@ -153,9 +152,9 @@ void sp__device_lose(sp_dev *device, sp_fault fault);
 /* What no admitted run needs of the width, if none waits to begin; a hint. */
 static inline uint32_t sp__device_free_width(const sp_dev *device)
 {
-    if (sp_load_relaxed(&device->run_slots) == NULL) return UINT32_MAX;
-    const uint64_t word = sp_load_relaxed(sp_load_relaxed(&device->run_slots));
-    const uint32_t free = word >> 16 == 0 ? (uint32_t)word : 0;
+    const sp_free_slots *slots = sp_load_acquire(&device->run_slots);
+    if (slots == NULL) return UINT32_MAX;
+    const uint32_t free = sp__free_slots_count(slots);
     const uint32_t extra = device->limits.run_slots - device->limits.width;
     return free > extra ? free - extra : 0;
 }

@@ -27,7 +27,7 @@ sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
     const sp_device_limits *limits = &device->dev->limits;
     sp__run_slots_init(fresh, limits->run_slots, limits->width);
     if (sp_cas_acq_rel(&all_slots.by_device[device->index], &slots, fresh)) {
-        sp_store_relaxed(&device->dev->run_slots, &fresh->word);
+        sp_store_release(&device->dev->run_slots, &fresh->free);
         return fresh;
     }
     sp__run_slots_deinit(fresh);

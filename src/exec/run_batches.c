@@ -10,7 +10,8 @@ static bool request_take_locked(sp_run_slots *slots, sp_run_request *request)
     if (SP_PLANTED(take_and_leave)) return true;
     if (!sp__run_line_take_locked(slots, request)) return false;
     if (SP_PLANTED(taken_counts)) {
-        sp_fetch_add_relaxed(&slots->word, has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED);
+        sp_fetch_add_relaxed(&slots->free.word,
+                             has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED);
     }
     if (has_thread) sp_store_relaxed(&request->state, SP_RUN_TAKEN);
     return true;
@@ -67,10 +68,11 @@ void sp__run_requests_finish(sp_run_request *const *requests, uint32_t count, sp
 /* ---- back to the queues ---- */
 
 /* The thread is woken, since its terms may have lapsed while it could not leave. */
-static void thread_give_back(sp_run_slots *slots, sp_run_request *request)
+static void thread_give_back(sp_run_slots *slots, sp_run_request *request, sp_resume_list *ready)
 {
     sp_mutex_lock(&slots->lock);
-    if (!SP_PLANTED(given_uncounted)) sp_fetch_add_relaxed(&slots->word, SP_RUN_ONE_THREAD);
+    /* Sequentially consistent: see sp__run_slots_sweep. */
+    if (!SP_PLANTED(given_uncounted)) sp_fetch_add_seq_cst(&slots->free.word, SP_RUN_ONE_THREAD);
     sp__run_line_push_locked(slots, request, true);
     sp_store_relaxed(&request->state, SP_RUN_QUEUED);
     sp_parker *parker = request->parker;
@@ -78,6 +80,7 @@ static void thread_give_back(sp_run_slots *slots, sp_run_request *request)
     sp_mutex_unlock(&slots->lock);
     sp_parker_unpark(parker);
     if (watcher != NULL && watcher != parker) sp_parker_unpark(watcher);
+    sp__run_slots_sweep(slots, false, ready);
 }
 
 /* False: it may not wait, and is the caller's. */
@@ -95,7 +98,7 @@ void sp__run_slots_give_back(sp_run_slots *slots, sp_run_request *request, sp_re
 {
     request->group = NULL;
     if (sp__run_request_has_thread(request)) {
-        thread_give_back(slots, request);
+        thread_give_back(slots, request, ready);
         return;
     }
     sp_mutex_lock(&slots->lock);
@@ -104,6 +107,7 @@ void sp__run_slots_give_back(sp_run_slots *slots, sp_run_request *request, sp_re
     if (has_slot) sp__run_line_count_locked(slots, &request->terms);
     const bool is_queued = !has_slot && request_requeue_locked(slots, request);
     sp_mutex_unlock(&slots->lock);
+    if (is_queued) sp__run_slots_sweep(slots, true, ready);
     if (!has_slot && !is_queued) request->run_inline(request, ready);
     if (has_slot && !SP_PLANTED(given_slot_lost)) sp__resume_list_add(ready, &request->entry);
 }

@@ -161,12 +161,12 @@ static void flow_unlist(sp_run_flow *flow)
 
 static void urgent_add_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
 {
-    if (slots->urgent++ == 0) sp_fetch_add_relaxed(&slots->word, SP_RUN_URGENT);
+    if (slots->urgent++ == 0) sp_fetch_add_relaxed(&slots->free.word, SP_RUN_URGENT);
 }
 
 static void urgent_remove_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
 {
-    if (--slots->urgent == 0) sp_fetch_sub_relaxed(&slots->word, SP_RUN_URGENT);
+    if (--slots->urgent == 0) sp_fetch_sub_relaxed(&slots->free.word, SP_RUN_URGENT);
 }
 
 static bool is_urgent(const sp_run_request *request)
@@ -178,13 +178,14 @@ static void watcher_set_locked(sp_run_slots *slots, sp_run_request *request)
     SP_REQUIRES(&slots->lock)
 {
     slots->watcher = request;
-    sp_fetch_add_relaxed(&slots->word, SP_RUN_WATCHED);
+    sp_fetch_add_relaxed(&slots->free.word, SP_RUN_WATCHED);
 }
 
 static void watcher_leave_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
 {
     slots->watcher = NULL;
-    sp_fetch_sub_relaxed(&slots->word, SP_RUN_WATCHED);
+    /* Sequentially consistent: see sp__run_slots_free_locked. */
+    sp_fetch_sub_seq_cst(&slots->free.word, SP_RUN_WATCHED);
 }
 
 void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool is_oldest)
@@ -213,7 +214,7 @@ static void request_removed_locked(sp_run_slots *slots, sp_run_request *request)
     if (slots->watcher == request) watcher_leave_locked(slots);
     if (--flow->queued == 0) flow_unlist(flow);
     if (SP_PLANTED(stays_counted)) return;
-    sp_fetch_sub_relaxed(&slots->word, has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED);
+    sp_fetch_sub_relaxed(&slots->free.word, has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED);
 }
 
 bool sp__run_line_take_locked(sp_run_slots *slots, sp_run_request *request)
@@ -290,7 +291,7 @@ sp_wait_entry *sp__run_line_start_locked(sp_run_slots *slots)
     while (sp__run_word_acquire_locked(slots, true, 0)) {
         sp_run_request *submitted = sp__run_line_pop_locked(slots, false);
         if (submitted == NULL) {
-            sp_fetch_add_release(&slots->word, SP_RUN_ONE_FREE);
+            sp_fetch_add_release(&slots->free.word, SP_RUN_ONE_FREE);
             break;
         }
         submitted->granted_ns = sp_clock_now();
@@ -325,7 +326,7 @@ sp_parker *sp__run_line_find_watcher_locked(sp_run_slots *slots)
 {
     if (slots->watcher != NULL || SP_PLANTED(watcher_taken)) return NULL;
     /* Called threads take as many. A slot is not left free later without a watcher. */
-    if (sp__run_word_free(sp_load_relaxed(&slots->word)) <= slots->called) return NULL;
+    if (sp__run_slots_free_locked(slots) <= slots->called) return NULL;
     sp_run_request *request = thread_find_locked(slots);
     if (request == NULL) return NULL;
     watcher_set_locked(slots, request);

@@ -21,7 +21,7 @@ void sp__run_slots_init(sp_run_slots *slots, uint32_t count, uint32_t width)
 {
     SP_ASSERT(count > 0 && count <= SP_RUN_FIELD >> 2);
     *slots = (sp_run_slots){.count = count, .width = width};
-    sp_store_relaxed(&slots->word, count * SP_RUN_ONE_FREE);
+    sp_store_relaxed(&slots->free.word, count * SP_RUN_ONE_FREE);
     sp_mutex_init(&slots->lock, SP_LOCK_RUN_SLOTS);
     sp_mutex_lock(&slots->lock);
     sp__wait_queue_init(&slots->claims);
@@ -35,18 +35,77 @@ void sp__run_slots_deinit(sp_run_slots *slots)
 
 uint32_t sp__run_slots_waiting(const sp_run_slots *slots)
 {
-    const uint64_t word = sp_load_relaxed(&slots->word);
+    const uint64_t word = sp_load_relaxed(&slots->free.word);
     return sp__run_word_threads(word) + sp__run_word_submitted(word);
+}
+
+/* ---- kept slots ---- */
+
+static sp_kept_slot *kept_of(sp_run_slots *slots, const sp_run_terms *terms)
+{
+    return &slots->free.kept[terms->lane % SP_KEPT_SLOTS];
+}
+
+/* What the lane has kept, which is the caller's slot now, or SP_KEPT_NONE. */
+static uint32_t kept_take(sp_kept_slot *kept)
+{
+    const uint32_t state = sp_load_relaxed(&kept->state);
+    if (state == SP_KEPT_NONE || SP_PLANTED(kept_twice)) return state;
+    /* Acquire pairs with the release in kept_put: the context that the last run has released. */
+    return sp_exchange_acquire(&kept->state, SP_KEPT_NONE);
+}
+
+uint32_t sp__run_slots_free_locked(const sp_run_slots *slots)
+{
+    uint32_t free = sp__run_word_free(sp_load_relaxed(&slots->free.word));
+    for (uint32_t i = 0; i < SP_KEPT_SLOTS && !SP_PLANTED(left_unseen); i++) {
+        /* Sequentially consistent, as the end of the watcher before it: the owner in kept_put sees
+         * that there is none, or its slot is seen here, and a watcher found. */
+        free += sp_load_seq_cst(&slots->free.kept[i].state) != SP_KEPT_NONE;
+    }
+    return free;
+}
+
+/* A slot that is kept for others, unless runs wait, for which it is meant then. */
+static bool kept_steal(sp_run_slots *slots, uint64_t word)
+{
+    if ((word & ANY_WAITER) != 0) return false;
+    for (uint32_t i = 0; i < SP_KEPT_SLOTS; i++) {
+        if (kept_take(&slots->free.kept[i]) != SP_KEPT_NONE) return true;
+    }
+    return false;
+}
+
+/* Whether nothing waits that the mask names, and with SP_RUN_WATCHED in it there is a watcher. */
+static bool word_allows(uint64_t word, uint64_t mask)
+{
+    return ((word ^ SP_RUN_WATCHED) & mask) == 0;
+}
+
+/* True if the slot is kept now, or was and is another run's; false: it is the caller's still, since
+ * the word does not allow it, or the lane keeps one. */
+static bool kept_put(sp_run_slots *slots, const sp_run_terms *terms, uint32_t state, uint64_t mask)
+{
+    uint32_t none = SP_KEPT_NONE;
+    if (terms == NULL || !word_allows(sp_load_relaxed(&slots->free.word), mask)) return false;
+    sp_kept_slot *kept = kept_of(slots, terms);
+    /* Release pairs with kept_take; sequentially consistent: see sp__run_slots_sweep. */
+    if (!sp_cas_seq_cst(&kept->state, &none, state)) return false;
+    if (word_allows(sp_load_seq_cst(&slots->free.word), mask) || SP_PLANTED(keeps_blindly)) {
+        return true;
+    }
+    return kept_take(kept) == SP_KEPT_NONE;
 }
 
 /* ---- the word ---- */
 
 static bool free_acquire(sp_run_slots *slots, uint64_t *word)
 {
-    *word = sp_load_relaxed(&slots->word);
+    *word = sp_load_relaxed(&slots->free.word);
     while (sp__run_word_free(*word) != 0) {
-        if (SP_PLANTED(take_taken)) sp_store_relaxed(&slots->word, *word - SP_RUN_ONE_FREE);
-        if (SP_PLANTED(take_taken) || sp_cas_acquire(&slots->word, word, *word - SP_RUN_ONE_FREE)) {
+        if (SP_PLANTED(take_taken)) sp_store_relaxed(&slots->free.word, *word - SP_RUN_ONE_FREE);
+        if (SP_PLANTED(take_taken) ||
+            sp_cas_acquire(&slots->free.word, word, *word - SP_RUN_ONE_FREE)) {
             return true;
         }
     }
@@ -55,23 +114,24 @@ static bool free_acquire(sp_run_slots *slots, uint64_t *word)
 
 bool sp__run_word_acquire_locked(sp_run_slots *slots, bool may_take, uint64_t refused)
 {
-    uint64_t word = sp_load_relaxed(&slots->word);
+    uint64_t word = sp_load_relaxed(&slots->free.word);
     for (;;) {
         const bool is_free =
             may_take && !SP_PLANTED(line_up_blindly) && sp__run_word_free(word) != 0;
+        if (may_take && !is_free && kept_steal(slots, word)) return true;
         const uint64_t next = is_free ? word - SP_RUN_ONE_FREE : word + refused;
-        if (sp_cas_acquire(&slots->word, &word, next)) return is_free;
+        /* Acquire: a free slot's last owner; sequentially consistent: see sp__run_slots_sweep. */
+        if (sp_cas_seq_cst(&slots->free.word, &word, next)) return is_free;
     }
 }
 
-/* True if nothing waits that the mask names, and the slot is free now. With SP_RUN_WATCHED in the
- * mask there must be a watcher. */
+/* True if the word allows it, and the slot is free now. */
 static bool free_release(sp_run_slots *slots, uint64_t mask)
 {
-    uint64_t word = sp_load_relaxed(&slots->word);
-    while (((word ^ SP_RUN_WATCHED) & mask) == 0) {
+    uint64_t word = sp_load_relaxed(&slots->free.word);
+    while (word_allows(word, mask)) {
         /* Release: the context that the run has released is there for the next taker. */
-        if (sp_cas_release(&slots->word, &word, word + SP_RUN_ONE_FREE)) return true;
+        if (sp_cas_release(&slots->free.word, &word, word + SP_RUN_ONE_FREE)) return true;
     }
     return false;
 }
@@ -97,7 +157,7 @@ static SP_NOINLINE bool counted_acquire(sp_run_slots *slots, const sp_run_terms 
         sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(slots, terms), 0);
     if (has_slot) sp__run_line_count_locked(slots, terms);
     sp_mutex_unlock(&slots->lock);
-    if (has_slot && sp__run_word_threads(sp_load_relaxed(&slots->word)) != 0) note_return();
+    if (has_slot && sp__run_word_threads(sp_load_relaxed(&slots->free.word)) != 0) note_return();
     return has_slot;
 }
 
@@ -105,8 +165,11 @@ bool sp__run_slots_try_acquire(sp_run_slots *slots, const sp_run_terms *terms)
 {
     uint64_t word;
     if (SP_UNLIKELY(is_counted(terms))) return counted_acquire(slots, terms);
-    if (SP_UNLIKELY(!free_acquire(slots, &word))) return false;
-    if (SP_UNLIKELY(sp__run_word_threads(word) != 0)) note_return();
+    const uint32_t kept = terms != NULL ? kept_take(kept_of(slots, terms)) : SP_KEPT_NONE;
+    if (kept == SP_KEPT_LEFT) note_return();
+    if (SP_LIKELY(kept != SP_KEPT_NONE)) return true;
+    if (!free_acquire(slots, &word)) return kept_steal(slots, word);
+    if (sp__run_word_threads(word) != 0) note_return();
     return true;
 }
 
@@ -139,7 +202,7 @@ typedef struct slot_heirs {
 static void slot_grant_claim_locked(sp_run_slots *slots, slot_heirs *heirs)
     SP_REQUIRES(&slots->lock)
 {
-    sp_fetch_sub_relaxed(&slots->word, SP_RUN_ONE_CLAIMED);
+    sp_fetch_sub_relaxed(&slots->free.word, SP_RUN_ONE_CLAIMED);
     if (sp__run_line_pass_over_locked(slots, sp__run_request_of(heirs->entry))) {
         heirs->called = sp__run_thread_call_locked(slots);
     }
@@ -151,7 +214,7 @@ static void slot_grant_locked(sp_run_slots *slots, bool calls, slot_heirs *heirs
     if (calls) heirs->called = sp__run_thread_call_locked(slots);
     sp_run_request *submitted = sp__run_line_pop_locked(slots, false);
     if (submitted == NULL) {
-        sp_fetch_add_release(&slots->word, SP_RUN_ONE_FREE);
+        sp_fetch_add_release(&slots->free.word, SP_RUN_ONE_FREE);
         return;
     }
     submitted->granted_ns = sp_clock_now();
@@ -197,19 +260,43 @@ static sp_release_action action_choose(const sp_run_terms *terms, uint64_t word,
 static SP_NOINLINE sp_wait_entry *contended_release(sp_run_slots *slots, const sp_run_terms *terms)
 {
     uint64_t held_ns = 0;
-    const uint64_t word = sp_load_relaxed(&slots->word);
+    const uint64_t word = sp_load_relaxed(&slots->free.word);
     const uint64_t waiters = SP_PLANTED(submitted_left) ? ANY_CLAIM : ANY_CLAIM_OR_SUBMITTED;
     const uint64_t mask = waiters + (SP_PLANTED(left_unwatched) ? 0 : SP_RUN_WATCHED);
     const sp_release_action action =
         (word & ANY_WAITER) != 0 ? action_choose(terms, word, &held_ns) : SP_RELEASE_CALL;
-    if (action == SP_RELEASE_LEAVE && !is_counted(terms) && free_release(slots, mask)) return NULL;
+    const bool may_leave = action == SP_RELEASE_LEAVE && !is_counted(terms);
+    if (may_leave && kept_put(slots, terms, SP_KEPT_LEFT, mask)) return NULL;
+    if (may_leave && free_release(slots, mask)) return NULL;
     return pass_on(slots, terms, action, held_ns);
 }
 
 sp_wait_entry *sp__run_slots_release(sp_run_slots *slots, const sp_run_terms *terms)
 {
-    if (SP_LIKELY(!is_counted(terms) && free_release(slots, ANY_WAITER))) return NULL;
-    return contended_release(slots, terms);
+    if (SP_UNLIKELY(is_counted(terms))) return contended_release(slots, terms);
+    if (SP_LIKELY(kept_put(slots, terms, SP_KEPT_FREE, ANY_WAITER))) return NULL;
+    return free_release(slots, ANY_WAITER) ? NULL : contended_release(slots, terms);
+}
+
+/* A slot that is left for a quantum stays with its owner, unless all are wanted. */
+static bool kept_sweep(sp_kept_slot *kept, bool wants_left)
+{
+    /* Sequentially consistent, as the change of the word before it: the owner in kept_put sees that
+     * change, or its slot is seen here. */
+    uint32_t state = sp_load_seq_cst(&kept->state);
+    if (state == SP_KEPT_NONE || (state == SP_KEPT_LEFT && !wants_left)) return false;
+    if (wants_left) return kept_take(kept) != SP_KEPT_NONE;
+    return sp_cas_acquire(&kept->state, &state, SP_KEPT_NONE);
+}
+
+void sp__run_slots_sweep(sp_run_slots *slots, bool wants_left, sp_resume_list *ready)
+{
+    for (uint32_t i = 0; i < SP_KEPT_SLOTS && !SP_PLANTED(kept_unseen); i++) {
+        if (!kept_sweep(&slots->free.kept[i], wants_left)) continue;
+        sp_wait_entry *heirs = pass_on(slots, NULL, SP_RELEASE_CALL, 0);
+        if (ready != NULL) sp__resume_list_add(ready, heirs);
+        else sp__wait_entry_resume(heirs);
+    }
 }
 
 /* ---- submitted runs ---- */
@@ -248,6 +335,7 @@ sp_status sp__run_slots_submit(sp_run_slots *slots, sp_run_request *request)
     bool has_slot;
     SP_TRY(acquire_or_queue(slots, request, &has_slot));
     if (has_slot) sp__wait_entry_resume(&request->entry);
+    else sp__run_slots_sweep(slots, true, NULL);
     return SP_OK;
 }
 

@@ -14,6 +14,12 @@
  *                                     of their priority is reached
  *     threads > 0, free > called  =>  one of the threads, the watcher, has a time-out
  *
+ * A slot that a thread returns while nothing waits is not added to `free`, but kept for its lane
+ * (device/free_slots.h); and so is one that is left to its owner, though threads wait, which counts
+ * as free above. Who is to wait for a slot is in the word first, and then takes kept slots and
+ * releases them; who keeps one looks at the word then, and takes it back if another waits. All four
+ * are sequentially consistent: one of the two sees the other. See docs/decisions/0058.
+ *
  * To wake a thread costs more than a short run computes. So a releasing thread that is expected to
  * return soon leaves its slot free, although threads wait, and takes it again: until its quantum is
  * over. Then it calls the waiter that is next, which leaves the queue, and continues until that one
@@ -43,6 +49,7 @@
 
 #include "base/macros.h"
 #include "base/mutex.h"
+#include "device/free_slots.h"
 #include "exec/wait_queue.h"
 
 /* Submitted runs of a device that have not ended. */
@@ -146,8 +153,8 @@ struct sp_run_request {
 
 typedef struct sp_run_slots {
     /* Acquire by a run that takes a slot, release by one that returns it: the context that it has
-     * released. `free` changes at any time, the other fields under the lock only. */
-    SP_CACHE_ALIGNED sp_atomic_u64 word;
+     * released. Of the word, `free` changes at any time, the other fields under the lock only. */
+    sp_free_slots free;
     uint32_t count;
     uint32_t width; /* runs that advance at the same time: a batch leaves work for so many */
     /* Submitted runs from admit to retire; orders nothing. */
@@ -209,10 +216,13 @@ void sp__run_slots_dequeue(sp_run_slots *slots, sp_run_request *request);
 /* Requests in the queues; a hint. */
 uint32_t sp__run_slots_waiting(const sp_run_slots *slots);
 
-/* Slots that runs have now; a hint. */
-static inline uint32_t sp__run_slots_used(const sp_run_slots *slots)
+/* Whether runs have so many slots now; a hint. */
+static inline bool sp__run_slots_use(const sp_run_slots *slots, uint32_t least)
 {
-    return slots->count - (uint32_t)(sp_load_relaxed(&slots->word) & 0xffff);
+    const uint32_t free = (uint32_t)(sp_load_relaxed(&slots->free.word) & 0xffff);
+    if (slots->count < free + least) return false;
+    const uint32_t spare = slots->count - free - least;
+    return sp__kept_slots_free(&slots->free, spare + 1) <= spare;
 }
 
 /* ---- batches ---- */

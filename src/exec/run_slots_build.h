@@ -36,6 +36,14 @@ static inline uint32_t sp__run_word_threads(uint64_t word)
 bool sp__run_word_acquire_locked(sp_run_slots *slots, bool may_take, uint64_t refused)
     SP_REQUIRES(&slots->lock);
 
+/* By a thread that has queued a request, without the lock: releases the slots that are kept, so
+ * that the requests that are next get them; for a claim and a submitted run those too that are left
+ * to their owners. Submitted runs that have slots now are added to the list, or if it is NULL are
+ * resumed. */
+void sp__run_slots_sweep(sp_run_slots *slots, bool wants_left, sp_resume_list *ready);
+/* Slots that are free for any thread, and kept ones. */
+uint32_t sp__run_slots_free_locked(const sp_run_slots *slots) SP_REQUIRES(&slots->lock);
+
 /* ---- run_line.c ---- */
 
 /* Adds the request to its queue, as the newest one or the oldest. A new thread becomes the watcher,

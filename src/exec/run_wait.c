@@ -57,6 +57,7 @@ static bool claim(sp_run_slots *slots, sp_run_request *request)
     const bool is_free = sp__run_word_acquire_locked(slots, true, SP_RUN_ONE_CLAIMED);
     if (!is_free) claim_locked(slots, request);
     sp_mutex_unlock(&slots->lock);
+    if (!is_free) sp__run_slots_sweep(slots, true, NULL);
     return is_free;
 }
 
@@ -67,9 +68,8 @@ static bool watch(sp_run_slots *slots, sp_run_request *request)
     sp_run_request *called = NULL;
     sp_mutex_lock(&slots->lock);
     const bool is_watcher = slots->watcher == request && !SP_PLANTED(watch_once);
-    const uint64_t word = sp_load_relaxed(&slots->word);
     request->watches = is_watcher;
-    if (slots->watcher == request && sp__run_word_free(word) > slots->called) {
+    if (slots->watcher == request && sp__run_slots_free_locked(slots) > slots->called) {
         called = sp__run_thread_call_locked(slots);
     }
     sp_parker *watcher = sp__run_line_find_watcher_locked(slots);
@@ -90,7 +90,7 @@ static bool leave_locked(sp_run_slots *slots, sp_run_request *request, uint32_t 
         slots->called--;
     } else {
         if (!sp__wait_queue_take(&slots->claims, &request->entry)) return false;
-        sp_fetch_sub_relaxed(&slots->word, SP_RUN_ONE_CLAIMED);
+        sp_fetch_sub_relaxed(&slots->free.word, SP_RUN_ONE_CLAIMED);
     }
     sp__run_line_uncount_locked(slots, &request->terms);
     return true;
@@ -105,8 +105,8 @@ static bool leave(sp_run_slots *slots, sp_run_request *request, uint32_t state)
     const bool is_out = leave_locked(slots, request, state);
     if (is_out && state != SP_RUN_QUEUED && !SP_PLANTED(promise_lost)) {
         if (request->terms.is_counted) submitted = sp__run_line_start_locked(slots);
-        const uint32_t free = sp__run_word_free(sp_load_relaxed(&slots->word));
-        if (free > slots->called) called = sp__run_thread_call_locked(slots);
+        if (sp__run_slots_free_locked(slots) > slots->called)
+            called = sp__run_thread_call_locked(slots);
     }
     sp_parker *watcher = sp__run_line_find_watcher_locked(slots);
     sp_mutex_unlock(&slots->lock);
@@ -201,6 +201,7 @@ SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *re
     bool has_slot, watches;
     SP_TRY(thread_begin(slots, request, &has_slot, &watches));
     if (has_slot) return SP_OK;
+    sp__run_slots_sweep(slots, request->terms.priority == SP_PRIORITY_HIGH, NULL);
     sp_delay_point();
     const sp_status status = thread_sleep(slots, request, watches);
     const uint64_t now = sp_clock_now();

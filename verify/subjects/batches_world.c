@@ -38,7 +38,7 @@ void sp__batches_begin(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uin
 void sp__batches_end(sp_batches_world *w, uint32_t computed)
 {
     SP_SCHED_ASSERT(sp_load_relaxed(&w->computed) == computed);
-    SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == w->slots.count);
+    SP_SCHED_ASSERT(sp__free_slots_word(&w->slots.free) == w->slots.count);
     SP_SCHED_ASSERT(sp_load_relaxed(&w->group.count) == 0 && w->group.first == NULL);
     for (uint32_t i = 0; i < sp__batch_plans_count(&w->plans); i++) {
         SP_SCHED_ASSERT(sp__batch_acquire(&w->plans, w->plans.buckets[i].rows) == &w->batches[i]);

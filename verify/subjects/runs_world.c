@@ -125,7 +125,7 @@ void sp__runs_begin(sp_runs_world *w, uint32_t slots, uint32_t contexts, uint32_
 
 void sp__runs_end(sp_runs_world *w)
 {
-    SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == w->slots.count);
+    SP_SCHED_ASSERT(sp__free_slots_word(&w->slots.free) == w->slots.count);
     SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.submitted_count) == 0);
     SP_SCHED_ASSERT(sp_load_relaxed(&w->plans.own_group.count) == 0);
     SP_SCHED_ASSERT(sp_load_relaxed(&w->entry.word) == (IS_LIVE | 1));

@@ -97,7 +97,7 @@ static void begin(world *w)
 static void end(world *w)
 {
     SP_SCHED_ASSERT(sp_load_relaxed(&w->model->object.word) == 1);
-    SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == w->slots.count);
+    SP_SCHED_ASSERT(sp__free_slots_word(&w->slots.free) == w->slots.count);
     SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.submitted_count) == 0);
     sp__cancel_token_drop(w->token);
     SP_SCHED_ASSERT(sp__cancel_token_release(w->handle) == SP_OK);

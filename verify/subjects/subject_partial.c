@@ -80,7 +80,7 @@ static void world_end(partial_world *w)
 {
     SP_SCHED_ASSERT(sp_shutdown() == SP_OK);
     SP_SCHED_ASSERT(sp_load_relaxed(&w->model.object.word) == 1);
-    SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == 1);
+    SP_SCHED_ASSERT(sp__free_slots_word(&w->slots.free) == 1);
     sp__subject_runtime_down();
     sp__plan_cache_deinit(&w->model.plans);
     sp__run_slots_deinit(&w->slots);

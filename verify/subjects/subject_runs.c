@@ -193,6 +193,7 @@ const sp_subject sp__subjects_runs[] = {
      .test = subject_runs_lead,
      .arg = SP_SUBJECT_ARG(2),
      .thread_count = 2,
+     .dpor_seconds = 4,
      .planted = "relaxed_grant late_scatter",
      .options = SP_SPINNERS,
      .seconds = 0.5},

@@ -27,7 +27,7 @@ static void calls_begin(calls_world *w)
 static void calls_end(calls_world *w, uint32_t used)
 {
     SP_SCHED_ASSERT(w->used == used);
-    SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == 1);
+    SP_SCHED_ASSERT(sp__free_slots_word(&w->slots.free) == 1);
     sp__run_slots_deinit(&w->slots);
     sp__subject_end();
 }
@@ -268,7 +268,7 @@ static void subject_slots_fair(void *arg)
     SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots, NULL) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){fair_owner, fair_first, fair_second}, threads, &w);
     SP_SCHED_ASSERT(w.called == w.waiters);
-    SP_SCHED_ASSERT(sp_load_relaxed(&w.slots.word) == 1);
+    SP_SCHED_ASSERT(sp__free_slots_word(&w.slots.free) == 1);
     sp__run_slots_deinit(&w.slots);
     sp__subject_end();
 }

@@ -44,7 +44,7 @@ static void terms_begin(terms_world *w, uint32_t slots)
 
 static void terms_end(terms_world *w, uint32_t slots)
 {
-    SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == slots);
+    SP_SCHED_ASSERT(sp__free_slots_word(&w->slots.free) == slots);
     for (uint32_t i = 0; i < 2; i++) {
         SP_SCHED_ASSERT(w->flows[i].queued == 0 && w->flows[i].active == 0);
     }

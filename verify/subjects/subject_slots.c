@@ -43,7 +43,7 @@ static void begin_slots(slots_world *w, uint32_t count)
 
 static void end_slots(slots_world *w, uint32_t count)
 {
-    SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == count);
+    SP_SCHED_ASSERT(sp__free_slots_word(&w->slots.free) == count);
     sp__run_slots_deinit(&w->slots);
     sp__subject_end();
 }

@@ -19,7 +19,7 @@ typedef struct world {
     uint32_t tile_count;
     uint32_t rows; /* of the grid */
     uint32_t dispatch_count;
-    sp_atomic_u64 free_slots; /* of subject_tiles_core_taken and subject_tiles_blocks */
+    sp_free_slots free_slots; /* of subject_tiles_core_taken and subject_tiles_blocks */
     sp_point last;
 } world;
 
@@ -171,7 +171,7 @@ static void execute_alone(void *arg)
 static void subject_tiles_no_slot(void *arg)
 {
     (void)arg;
-    const sp_atomic_u64 no_slots = {0};
+    const sp_free_slots no_slots = {0};
     world w;
     begin(&w, 1, 1);
     w.tile_count = MANY_TILES;
@@ -188,7 +188,7 @@ static sp_status take_core(const sp_tile *tile)
 {
     uint32_t *tiles = tile->bindings[0];
     tiles[tile->index[0]]++;
-    if (tile->index[0] == 1) sp_store_relaxed(&in_kernel->free_slots, 0);
+    if (tile->index[0] == 1) sp_store_relaxed(&in_kernel->free_slots.word, 0);
     if (tile->index[0] != 0) return SP_OK;
     SP_SCHED_ASSERT(sp__queue_share_tiles(in_kernel->queue));
     SP_SCHED_ASSERT(tiles[1] == 1 && tiles[2] == 0);
@@ -217,7 +217,7 @@ static void subject_tiles_core_taken(void *arg)
     world w;
     begin(&w, 0, 1);
     w.tile_count = MANY_TILES;
-    sp_store_relaxed(&w.free_slots, 1);
+    sp_store_relaxed(&w.free_slots.word, 1);
     sp_store_relaxed(&w.device->base.run_slots, &w.free_slots);
     in_kernel = &w;
     sp__subject_run((const sp_thread_fn[]){execute_taken}, 1, &w);
@@ -283,7 +283,7 @@ const sp_subject sp__subjects_tiles[] = {
     {.name = "tiles_again",
      .test = subject_tiles_again,
      .thread_count = 2,
-     .dpor_seconds = 3,
+     .dpor_seconds = 6,
      .planted = "leave_before_joiners",
      .options = SP_SPINNERS,
      .seconds = 0.5},

@@ -3,6 +3,8 @@
  * are in verify/subjects/subject_slots.c and subject_slot_calls.c. */
 #include "exec/run_slots.h"
 
+#include <streampool/model.h>
+
 #include "base/clock.h"
 #include "base/thread.h"
 #include "device/thread_record.h"
@@ -25,7 +27,7 @@ static void world_begin(slots_world *w, uint32_t count)
 
 static void world_end(slots_world *w, uint32_t count)
 {
-    CHECK_EQ_U64(sp_load_relaxed(&w->slots.word), count); /* all free, nothing waits */
+    CHECK_EQ_U64(sp__free_slots_word(&w->slots.free), count); /* all free, nothing waits */
     sp__run_slots_deinit(&w->slots);
 }
 
@@ -39,11 +41,16 @@ static void compute(slots_world *w)
     sp_fetch_sub_relaxed(&w->inside, 1);
 }
 
+static void run_on(slots_world *w, const sp_run_terms *terms)
+{
+    CHECK_OK(sp__run_slots_acquire(&w->slots, terms));
+    compute(w);
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, terms));
+}
+
 static void run_once(slots_world *w)
 {
-    CHECK_OK(sp__run_slots_acquire(&w->slots, NULL));
-    compute(w);
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
+    run_on(w, NULL);
 }
 
 static void run_often(void *arg, uint32_t index)
@@ -65,6 +72,75 @@ TEST(no_more_runs_than_slots)
         CHECK_EQ_U64(sp_load_relaxed(&w.runs), RUNNERS * test_count(100000, 3000));
         world_end(&w, count);
     }
+}
+
+/* ---- kept slots ---- */
+
+enum { LANES = 5 };
+
+static void run_often_on_lane(void *arg, uint32_t index)
+{
+    const sp_run_terms terms = {.lane = index % LANES};
+    for (uint64_t i = 0; i < test_count(100000, 3000); i++) {
+        run_on(arg, &terms);
+        if (index % 4 == 2 && i % 256 == 0) sp_clock_sleep(20000);
+    }
+}
+
+TEST(no_more_runs_than_slots_where_lanes_keep_them)
+{
+    for (uint32_t count = 1; count <= SLOTS; count++) {
+        slots_world w;
+        world_begin(&w, count);
+        test_threads(RUNNERS, run_often_on_lane, &w);
+        CHECK(sp_load_relaxed(&w.most) <= count);
+        CHECK_EQ_U64(sp_load_relaxed(&w.runs), RUNNERS * test_count(100000, 3000));
+        world_end(&w, count);
+    }
+}
+
+TEST(a_lane_keeps_its_slot_off_the_word)
+{
+    const sp_run_terms terms = {.lane = 1}, other = {.lane = 2};
+    slots_world w;
+    world_begin(&w, SLOTS);
+    run_on(&w, &terms);
+    const uint64_t word = sp_load_relaxed(&w.slots.free.word);
+    CHECK_EQ_U64(word, SLOTS - 1);
+    for (int i = 0; i < 10; i++) run_on(&w, &terms);
+    CHECK_EQ_U64(sp_load_relaxed(&w.slots.free.word), word);
+    run_on(&w, &other);
+    CHECK_EQ_U64(sp_load_relaxed(&w.slots.free.word), word - 1);
+    world_end(&w, SLOTS);
+}
+
+TEST(kept_slots_are_free_for_others)
+{
+    slots_world w;
+    world_begin(&w, SLOTS);
+    for (uint32_t lane = 0; lane < SLOTS; lane++) {
+        const sp_run_terms terms = {.lane = lane};
+        CHECK_OK(sp__run_slots_acquire(&w.slots, &terms));
+    }
+    for (uint32_t lane = 0; lane < SLOTS; lane++) {
+        const sp_run_terms terms = {.lane = lane};
+        CHECK(sp__run_slots_use(&w.slots, SLOTS - lane));
+        CHECK(!sp__run_slots_use(&w.slots, SLOTS - lane + 1));
+        sp__wait_entry_resume(sp__run_slots_release(&w.slots, &terms));
+    }
+    CHECK_EQ_U64(sp_load_relaxed(&w.slots.free.word), 0);
+    CHECK_EQ_U64(sp__free_slots_count(&w.slots.free), SLOTS);
+    const sp_run_terms refused = {.lane = SLOTS, .is_refused = true},
+                       high = {.lane = SLOTS, .is_counted = true, .priority = SP_PRIORITY_HIGH};
+    CHECK(sp__run_slots_try_acquire(&w.slots, &refused));
+    CHECK(sp__run_slots_try_acquire(&w.slots, &high));
+    CHECK(sp__run_slots_try_acquire(&w.slots, NULL));
+    CHECK_EQ_U64(sp__free_slots_count(&w.slots.free), 0);
+    CHECK_STATUS(sp__run_slots_acquire(&w.slots, &refused), SP_BUSY);
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, NULL));
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, &high));
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, &refused));
+    world_end(&w, SLOTS);
 }
 
 /* Threads 0 and 1 run without a pause until thread 2 has had all its turns. */
