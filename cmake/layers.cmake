@@ -20,6 +20,9 @@ endif()
 set(SP_ISA_FLAGS_portable "")
 set(SP_ISA_FLAGS_avx2 -mavx2 -mfma)
 set(SP_ISA_FLAGS_avx512 -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl)
+if(SP_AVX512_BY_AVX2)
+    set(SP_ISA_FLAGS_avx512 -mavx2 -mfma -DSP_AVX512_BY_AVX2=1)
+endif()
 # NEON is a part of AArch64. gcc would keep accumulators in memory: its first scheduling loads operands
 # too early, and a copy of the loop for a distance of 1 leaves the other copy too few registers.
 set(SP_ISA_FLAGS_neon -DSP_NEON=1

@@ -13,6 +13,9 @@ option(SP_DELAYS "Compile in the delay injector" OFF)
 set(SP_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")
 # Off where kernels are compiled to be checked, or run little: half of a build is their optimisation.
 option(SP_FAST_KERNELS "Optimise kernels more than the rest" ON)
+# So that the bodies of 16 lanes are tested on processors without AVX-512, and by AddressSanitizer,
+# which does not look into masked loads.
+option(SP_AVX512_BY_AVX2 "Compile the kernels for AVX-512 to use pairs of AVX2's registers; for tests" OFF)
 option(SP_PLANTS "Compile in all planted bugs; STREAMPOOL_PLANT enables one" OFF)
 # On in every preset but release, where `make WERROR=ON` sets it.
 option(SP_WERROR "Warnings are errors" OFF)

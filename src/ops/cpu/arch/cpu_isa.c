@@ -8,6 +8,12 @@
 
 extern const sp_kernel sp__kernel_table_portable[SP_KERNEL_COUNT];
 
+/* All that the flags of the build allow the compiler to use (cmake/layers.cmake). */
+static const uint32_t needed[SP_CPU_ISA_COUNT] = {
+    [SP_CPU_AVX2] = SP_CPU_HAS(AVX2) | SP_CPU_HAS(FMA),
+    [SP_CPU_AVX512] = SP_CPU_HAS(AVX2) | SP_CPU_HAS(FMA) | SP_CPU_HAS(AVX512F) |
+                      SP_CPU_HAS(AVX512BW) | SP_CPU_HAS(AVX512DQ) | SP_CPU_HAS(AVX512VL)};
+
 #if defined(__x86_64__)
 
 extern const sp_kernel sp__kernel_table_avx2[SP_KERNEL_COUNT];
@@ -27,6 +33,13 @@ static uint32_t find_features(void)
     if (__builtin_cpu_supports(name)) features |= SP_CPU_HAS(feature);
     SP_CPU_FEATURE_LIST(FIND_FEATURE)
 #undef FIND_FEATURE
+#ifdef SP_AVX512_BY_AVX2
+    /* The kernels for AVX-512 of this build, which is for tests, use AVX2 and FMA alone. */
+    const uint32_t used = SP_CPU_HAS(AVX2) | SP_CPU_HAS(FMA);
+    if ((features & used) == used) {
+        features |= needed[SP_CPU_AVX512];
+    }
+#endif
     return features;
 }
 
@@ -53,12 +66,6 @@ static uint32_t find_features(void)
 }
 
 #endif
-
-/* All that the flags of the build allow the compiler to use (cmake/layers.cmake). */
-static const uint32_t needed[SP_CPU_ISA_COUNT] = {
-    [SP_CPU_AVX2] = SP_CPU_HAS(AVX2) | SP_CPU_HAS(FMA),
-    [SP_CPU_AVX512] = SP_CPU_HAS(AVX2) | SP_CPU_HAS(FMA) | SP_CPU_HAS(AVX512F) |
-                      SP_CPU_HAS(AVX512BW) | SP_CPU_HAS(AVX512DQ) | SP_CPU_HAS(AVX512VL)};
 
 sp_cpu_machine sp__cpu_machine(void)
 {

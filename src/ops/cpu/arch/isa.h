@@ -49,8 +49,8 @@ SP_KERNEL_LIST(SP_KERNEL_DECLARE)
 
 /* Floats of a vector. Products of a few rows are computed in vectors; that a vector holds more of
  * their outputs changes no bit. */
-#if defined(__AVX512F__)
-#define SP_VECTOR 16
+#if defined(__AVX512F__) || defined(SP_AVX512_BY_AVX2)
+#define SP_VECTOR 16 /* with SP_AVX512_BY_AVX2, a build for tests, two registers of AVX2 */
 #elif defined(SP_NEON)
 #define SP_VECTOR 4 /* one register: vectors of two are kept in memory by gcc */
 #else
@@ -154,7 +154,7 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_fma(sp_vector a, sp_vector b, sp_vec
 {
 #if defined(__AVX512F__)
     return (sp_vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(__AVX2__) && defined(__FMA__) && SP_VECTOR == 8
     return (sp_vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #elif defined(SP_NEON)
     return (sp_vector)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);

@@ -19,7 +19,7 @@ static SP_ALWAYS_INLINE sp_vector_part sp_vector_range(int64_t first, int64_t la
     return (sp_vector_part)((1u << to) - (1u << from));
 }
 
-#if SP_VECTOR == 16
+#if defined(__AVX512F__)
 
 typedef __mmask16 sp_vector_mask; /* the result of a comparison */
 
@@ -79,8 +79,12 @@ static SP_ALWAYS_INLINE sp_vector_mask sp_vector_mask_of(sp_vector_part part)
 {
 #if SP_VECTOR == 4
     const sp_vector_bits bits = {1, 2, 4, 8};
-#else
+#elif SP_VECTOR == 8
     const sp_vector_bits bits = {1, 2, 4, 8, 16, 32, 64, 128};
+#else
+    const sp_vector_bits bits = {1,       2,       4,       8,      16,      32,
+                                 64,      128,     1 << 8,  1 << 9, 1 << 10, 1 << 11,
+                                 1 << 12, 1 << 13, 1 << 14, 1 << 15};
 #endif
     return (((sp_vector_bits){0} + (int32_t)part) & bits) != 0;
 }
@@ -95,7 +99,7 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_select(sp_vector_mask mask, sp_vecto
     return (sp_vector)(((sp_vector_bits)a & mask) | ((sp_vector_bits)b & ~mask));
 }
 
-#if defined(__AVX2__)
+#if defined(__AVX2__) && SP_VECTOR == 8
 
 static SP_ALWAYS_INLINE sp_vector sp_vector_larger(sp_vector a, sp_vector b)
 {
@@ -160,8 +164,11 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_alternate(sp_vector a, sp_vector b)
 {
 #if SP_VECTOR == 4
     return (sp_vector){a[0], a[2], b[1], b[3]};
-#else
+#elif SP_VECTOR == 8
     return (sp_vector){a[0], a[2], a[4], a[6], b[1], b[3], b[5], b[7]};
+#else
+    return (sp_vector){a[0], a[2], a[4], a[6], a[8], a[10], a[12], a[14],
+                       b[1], b[3], b[5], b[7], b[9], b[11], b[13], b[15]};
 #endif
 }
 

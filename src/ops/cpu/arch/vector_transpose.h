@@ -9,12 +9,12 @@
 /* Element i of the result is element i ^ distance. */
 static SP_ALWAYS_INLINE sp_vector sp_vector_swap(sp_vector v, const int32_t distance)
 {
-#if SP_VECTOR == 16
+#if defined(__AVX512F__)
     const __m512i index =
         _mm512_xor_si512(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                          _mm512_set1_epi32(distance));
     return (sp_vector)_mm512_permutexvar_ps(index, (__m512)v);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && SP_VECTOR == 8
     const __m256i index =
         _mm256_xor_si256(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(distance));
     return (sp_vector)_mm256_permutevar8x32_ps((__m256)v, index);
@@ -28,9 +28,9 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_swap(sp_vector v, const int32_t dist
 /* Element i of the result is element index[i]. */
 static SP_ALWAYS_INLINE sp_vector sp_vector_permute(sp_vector v, sp_vector_bits index)
 {
-#if SP_VECTOR == 16
+#if defined(__AVX512F__)
     return (sp_vector)_mm512_permutexvar_ps((__m512i)index, (__m512)v);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && SP_VECTOR == 8
     return (sp_vector)_mm256_permutevar8x32_ps((__m256)v, (__m256i)index);
 #else
     sp_vector result;

@@ -33,7 +33,7 @@
 #endif
 
 /* Otherwise gcc reads the vector from memory at each use. */
-#if SP_VECTOR == 16
+#if defined(__AVX512F__)
 #define SP_IN_REGISTER(vector) __asm__("" : "+v"(vector))
 #else
 #define SP_IN_REGISTER(vector) (void)0
