@@ -82,6 +82,7 @@ static sp_status theirs_open(void *ctx, void *greeting)
     side_process *self = ctx;
     side_greeting *out = greeting;
     TRY(peer_load(&self->peer, self->arguments->against));
+    self->peer.run_threads = self->arguments->against_threads;
     snprintf(out->name, sizeof out->name, "%s", self->peer.name);
     return SP_OK;
 }

@@ -90,6 +90,16 @@ static bool take_per_op(void *arguments, const char *value)
     return true;
 }
 
+static bool take_against_threads(void *arguments, const char *value)
+{
+    uint64_t count;
+    if (!number_parse(value, 0, MAX_THREADS, &count)) return false;
+    bench_arguments *out = arguments;
+    out->against_threads = (uint32_t)count;
+    out->has_against_threads = true;
+    return true;
+}
+
 static bool take_against(void *arguments, const char *value)
 {
     ((bench_arguments *)arguments)->against = value;
@@ -169,7 +179,7 @@ static const cli_option options[] = {
          "Run the same on another library, on its cpu. ONNX Runtime: one session, which all "
          "threads call, with one intra-op thread, so that a run uses its caller's thread alone. "
          "OpenVINO: an infer request for each thread, as many streams as threads, with one "
-         "thread each, in f32, compiled for the sizes of the inputs. All other options are as "
+         "thread each, in f32, compiled for the sizes of the inputs. All its other options are as "
          "they are without a choice. Its outputs are compared first: differences "
          "above 1e-3 + 1 % are a failure. Each side has a process of its own; in a point they "
          "take turns: " TEXT_OF(AGAINST_TURNS) " windows a side share its length, each at least "
@@ -178,6 +188,12 @@ static const cli_option options[] = {
                                                "by the other's. For one model, on the cpu.",
      .take = take_against,
      .completion = COMPLETE_FILE},
+    {.name = "--against-threads",
+     .value = "N",
+     .limits = "a number from 0 to " TEXT_OF(MAX_THREADS),
+     .help = "How many threads compute a run of the other library: 1 unless a number is given, 0 "
+             "as many as it chooses.",
+     .take = take_against_threads},
     {.name = "--svg",
      .value = "FILE",
      .limits = "a file, which is replaced",
@@ -222,16 +238,22 @@ static const char *against_conflict(const bench_arguments *arguments)
 static bool arguments_agree(const bench_arguments *arguments, int *exit_code)
 {
     const char *conflict = arguments->against != NULL ? against_conflict(arguments) : NULL;
-    const bool is_open_and_in_flight = arguments->rate > 0 && arguments->in_flight > 0;
-    if (conflict == NULL && !is_open_and_in_flight) return true;
+    *exit_code = SP_EXIT_USAGE;
     if (conflict != NULL) {
         fprintf(stderr, "streampool bench: --against does not go with %s\n", conflict);
-    } else {
+        return false;
+    }
+    if (arguments->rate > 0 && arguments->in_flight > 0) {
         fprintf(stderr, "streampool bench: --rate and --in-flight exclude each other: arrivals are "
                         "served by calls that return when the run is done\n");
+        return false;
     }
-    *exit_code = SP_EXIT_USAGE;
-    return false;
+    if (arguments->has_against_threads && arguments->against == NULL) {
+        fprintf(stderr, "streampool bench: --against-threads is of the library that --against "
+                        "names, and there is none\n");
+        return false;
+    }
+    return true;
 }
 
 static void points_default(bench_arguments *arguments)
@@ -266,7 +288,7 @@ static sp_status bench_drawn(bench_arguments *arguments)
 
 static int bench_command(int argc, char **argv)
 {
-    bench_arguments arguments = {.window_ms = 2000, .warm_up_ms = 300};
+    bench_arguments arguments = {.window_ms = 2000, .warm_up_ms = 300, .against_threads = 1};
     int code;
     if (arguments_parse(&sp__command_bench, argc, argv, &arguments, &code) &&
         arguments_agree(&arguments, &code)) {

@@ -20,7 +20,9 @@ typedef struct bench_arguments {
     const char *batching; /* a value of STREAMPOOL_BATCHING, or NULL */
     bool has_queues;
     bool has_steps;
-    const char *against; /* the library of a peer, or NULL */
+    const char *against;      /* the library of a peer, or NULL */
+    uint32_t against_threads; /* that compute a run of it; 0: what it chooses */
+    bool has_against_threads; /* it was given */
     bench_format format;
     const char *svg; /* the file of the picture, or NULL */
     bench_picture picture;

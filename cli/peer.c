@@ -40,7 +40,7 @@ static const peer_kind *library_kind(void *library)
 
 sp_status peer_load(peer *self, const char *library)
 {
-    *self = (peer){0};
+    *self = (peer){.run_threads = 1};
     void *handle = library_open(library);
     if (handle == NULL) {
         const char *reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): per thread in glibc */
@@ -102,7 +102,7 @@ sp_status peer_open(peer *self, const peer_case *of)
 {
     self->of = of;
     uint64_t start_ns = clock_ns();
-    TRY(self->kind->open(self->state, of));
+    TRY(self->kind->open(self->state, of, self->run_threads));
     self->load_ns = clock_ns() - start_ns;
     TRY(peer_prepare(self, 1));
     start_ns = clock_ns();

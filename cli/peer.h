@@ -13,6 +13,7 @@ typedef struct peer {
     const struct peer_kind *kind;
     void *state;                /* of the kind */
     char name[PEER_NAME_BYTES]; /* "ONNX Runtime 1.32.0" */
+    uint32_t run_threads;       /* that compute a run; 0: what the library chooses */
     const peer_case *of;
     uint64_t load_ns, first_run_ns;
     double difference; /* the largest one of the first run */
@@ -21,7 +22,8 @@ typedef struct peer {
 /* Loads `library` (libonnxruntime.so, libopenvino_c.so). End with peer_close, also after a failure.
  * Errors: SP_IO, it cannot be opened; SP_UNSUPPORTED, it is another library or too old. */
 sp_status peer_load(peer *self, const char *library);
-/* Then loads the case's model for one thread, runs it once and compares the outputs with the
+/* Then loads the case's model for one calling thread, and `run_threads`, 1 unless the caller has
+ * set another number; runs it once and compares the outputs with the
  * expected ones, within a tolerance: SP_MISMATCH. SP_INTERNAL: what the library says. */
 sp_status peer_open(peer *self, const peer_case *of);
 /* Before calls by `threads` threads, none of which is running. */

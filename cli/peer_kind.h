@@ -24,8 +24,8 @@ typedef struct peer_kind {
     /* Finds the functions of a library (dlopen) and writes the peer's name. Errors:
      * SP_UNSUPPORTED. */
     sp_status (*load)(void *state, void *library, char *name);
-    /* Loads the model, as for one thread. */
-    sp_status (*open)(void *state, const peer_case *of);
+    /* Loads the model, as for one calling thread. */
+    sp_status (*open)(void *state, const peer_case *of, uint32_t run_threads);
     /* The next runs are of `threads` threads. */
     sp_status (*prepare)(void *state, uint32_t threads);
     sp_status (*run)(void *state, uint32_t thread);

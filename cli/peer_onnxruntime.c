@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX Runtime as a peer, called through the table of its C API. One session for all threads, whose
- * runs use the calling thread only: one intra-op and one inter-op thread, all else as the library
- * has it. */
+/* ONNX Runtime as a peer, called through the table of its C API. One session for all threads. With
+ * one intra-op thread a run uses the calling thread only; its nodes run one after the other. All
+ * else is as the library has it. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,11 +54,11 @@ static sp_status onnxruntime_load(void *state, void *library, char *name)
 
 /* ---- the session and its tensors ---- */
 
-static sp_status session_open(onnxruntime *self)
+static sp_status session_open(onnxruntime *self, uint32_t run_threads)
 {
     ORT(create_env(ONNXRUNTIME_LOG_ERROR, "streampool", &self->env));
     ORT(create_session_options(&self->options));
-    ORT(set_intra_op_num_threads(self->options, 1));
+    ORT(set_intra_op_num_threads(self->options, (int)run_threads));
     ORT(set_inter_op_num_threads(self->options, 1));
     ORT(create_session(self->env, self->of->path, self->options, &self->session));
     return SP_OK;
@@ -87,11 +87,11 @@ static sp_status input_open(onnxruntime *self, uint32_t i)
     return SP_OK;
 }
 
-static sp_status onnxruntime_open(void *state, const peer_case *of)
+static sp_status onnxruntime_open(void *state, const peer_case *of, uint32_t run_threads)
 {
     onnxruntime *self = state;
     self->of = of;
-    TRY(session_open(self));
+    TRY(session_open(self, run_threads));
     TRY(memory_allocate(self));
     ORT(create_cpu_memory_info(ONNXRUNTIME_ARENA_ALLOCATOR, ONNXRUNTIME_MEMORY_DEFAULT,
                                &self->memory));

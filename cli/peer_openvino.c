@@ -17,6 +17,7 @@ typedef struct openvino {
     void **inputs;   /* tensors, shared by the threads */
     void **requests; /* by thread */
     uint32_t thread_count;
+    uint32_t run_threads; /* of a stream, or 0 */
 } openvino;
 
 /* Values of ov_element_type_e. */
@@ -125,17 +126,19 @@ static void compiled_close(openvino *self)
     self->thread_count = 0;
 }
 
-/* A stream computes one run at a time, by threads of its own. One thread in each, and a stream for
- * each caller, is what fits callers that keep all processors busy; the library makes no more
- * streams than there are processors. A single stream of one thread runs on its caller's thread.
+/* A stream computes one run at a time, by threads of its own; without a number the streams share
+ * the processors. One thread in each, and a stream for each caller, is what fits callers that keep
+ * all processors busy; the library makes no more streams than there are processors. A single stream
+ * of one thread runs on its caller's thread.
  * f32: otherwise processors with bf16 compute in that. All else is as the library has it. */
 static sp_status model_compile(openvino *self, uint32_t threads)
 {
-    char count[16];
-    snprintf(count, sizeof count, "%u", threads);
-    OPENVINO(core_compile_model(self->core, self->model, "CPU", 6, &self->compiled, "NUM_STREAMS",
-                                count, "INFERENCE_NUM_THREADS", count, "INFERENCE_PRECISION_HINT",
-                                "f32"));
+    char streams[16], all[16];
+    snprintf(streams, sizeof streams, "%u", threads);
+    snprintf(all, sizeof all, "%u", threads * self->run_threads);
+    OPENVINO(core_compile_model(self->core, self->model, "CPU", self->run_threads > 0 ? 6 : 4,
+                                &self->compiled, "NUM_STREAMS", streams, "INFERENCE_PRECISION_HINT",
+                                "f32", "INFERENCE_NUM_THREADS", all));
     return SP_OK;
 }
 
@@ -162,10 +165,11 @@ static sp_status openvino_prepare(void *state, uint32_t threads)
     return SP_OK;
 }
 
-static sp_status openvino_open(void *state, const peer_case *of)
+static sp_status openvino_open(void *state, const peer_case *of, uint32_t run_threads)
 {
     openvino *self = state;
     self->of = of;
+    self->run_threads = run_threads;
     self->inputs = calloc((size_t)of->input_count + 1, sizeof *self->inputs);
     if (self->inputs == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for inputs");
     OPENVINO(core_create(&self->core));

@@ -24,6 +24,7 @@ _streampool()
     'bench --in-flight') kind=nothing ;;
     'bench --batching') kind=nothing ;;
     'bench --against') kind=files ;;
+    'bench --against-threads') kind=nothing ;;
     'bench --svg') kind=files ;;
     'bench --input') kind=files ;;
     'bench --shape') kind=nothing ;;
@@ -58,7 +59,7 @@ _streampool()
     case "${COMP_WORDS[1]}" in
     bench)
         operands=files
-        options='--threads --window --warm-up --rate --in-flight --batching --statistics --per-op --against --svg --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
+        options='--threads --window --warm-up --rate --in-flight --batching --statistics --per-op --against --against-threads --svg --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
         ;;
     help)
         operands=commands

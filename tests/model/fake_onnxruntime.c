@@ -48,9 +48,16 @@ static onnxruntime_status *create_options(void **options)
     return NULL;
 }
 
-static onnxruntime_status *set_threads(void *options, int threads)
+static onnxruntime_status *set_run_threads(void *options, int threads)
 {
-    static onnxruntime_status wrong = {"more threads than one"};
+    static onnxruntime_status wrong = {"another number of threads"};
+    (void)options;
+    return threads == fake_peer_run_threads() ? NULL : &wrong;
+}
+
+static onnxruntime_status *set_nodes(void *options, int threads)
+{
+    static onnxruntime_status wrong = {"more nodes at a time than one"};
     (void)options;
     return threads == 1 ? NULL : &wrong;
 }
@@ -154,8 +161,8 @@ static const onnxruntime_api api = {.get_error_message = get_error_message,
                                     .create_session = create_session,
                                     .run = run,
                                     .create_session_options = create_options,
-                                    .set_intra_op_num_threads = set_threads,
-                                    .set_inter_op_num_threads = set_threads,
+                                    .set_intra_op_num_threads = set_run_threads,
+                                    .set_inter_op_num_threads = set_nodes,
                                     .create_tensor_with_data_as_ort_value = create_tensor,
                                     .get_tensor_mutable_data = get_data,
                                     .get_tensor_element_type = get_type,

@@ -12,6 +12,12 @@ bool fake_peer_is(const char *fault)
     return named != NULL && strcmp(named, fault) == 0;
 }
 
+int fake_peer_run_threads(void)
+{
+    const char *number = getenv("FAKE_PEER_THREADS");
+    return number != NULL ? (int)strtol(number, NULL, 10) : 1;
+}
+
 void fake_peer_begin(void)
 {
     static int runs; /* of one thread if they are counted */

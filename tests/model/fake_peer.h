@@ -10,6 +10,8 @@
 #include <stddef.h>
 
 bool fake_peer_is(const char *fault);
+/* Of a run: FAKE_PEER_THREADS, 0 the library's choice, or 1. Another number is refused. */
+int fake_peer_run_threads(void);
 
 /* Once a run; then for each output. */
 void fake_peer_begin(void);

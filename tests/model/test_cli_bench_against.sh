@@ -40,6 +40,11 @@ expect 0 "^ +1 .*  $peer\$" "$program" bench scalar.onnx "${short[@]}" --threads
 expect 0 '"missed":0' "$program" bench m.onnx --rate 500 --window 500 --threads 4 --against "$library" --json
 expect 0 '"ratio":' "$program" bench m.onnx "${short[@]}" --threads 2 --against "$library" --json --batching queue
 expect 0 '^m.onnx: 1 steps on one thread' "$program" bench m.onnx "${short[@]}" --threads 1 --against "$library" --per-op
+# Threads of a run of the other library.
+for count in 0 3; do
+    FAKE_PEER_THREADS=$count expect 0 "^ +2 .*  $peer\$" \
+        "$program" bench m.onnx "${short[@]}" --threads 1,2 --against "$library" --against-threads $count
+done
 # A name without a folder is a file of the working folder, if there is one.
 cp "$library" libpeer.so
 expect 0 "^$peer: " "$program" bench m.onnx "${short[@]}" --threads 1 --against libpeer.so

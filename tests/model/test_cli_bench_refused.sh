@@ -23,5 +23,8 @@ refuse '--statistics: ' m.onnx --statistics
 refuse 'several models: ' m.onnx m.onnx
 refuse '--device: ' m.onnx --device null
 refuse 'standard input: ' -
+expect 2 '^streampool bench: --against-threads is of the library that --against names, and there is none$' \
+    "$program" bench m.onnx --against-threads 2
+expect 2 "^streampool bench: --against-threads cannot be 'all'" "$program" bench m.onnx --against "$library" --against-threads all
 expect 2 "^streampool bench: --against cannot be ''" "$program" bench m.onnx --against ''
 finish "bench: what does not go with another library"
