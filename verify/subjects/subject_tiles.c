@@ -249,6 +249,28 @@ static void subject_tiles_short(void *arg)
     end(&w);
 }
 
+/* With an eighth of the cores free, and with more. */
+static void subject_tiles_crowded(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 1);
+    submit(&w);
+    execute(&w);
+    const uint64_t shortest = 1000;
+    w.device->options.share_ns = shortest;
+    w.device->base.limits.width = w.device->base.limits.run_slots = 16;
+    sp_store_relaxed(&w.device->base.run_slots, &w.free_slots);
+    sp_store_relaxed(&w.free_slots.word, 2);
+    SP_SCHED_ASSERT(!sp__queue_shares(w.queue, shortest - 1));
+    SP_SCHED_ASSERT(!sp__queue_shares(w.queue, shortest));
+    SP_SCHED_ASSERT(sp__queue_shares(w.queue, 3 * shortest));
+    sp_store_relaxed(&w.free_slots.word, 3);
+    SP_SCHED_ASSERT(!sp__queue_shares(w.queue, shortest - 1));
+    SP_SCHED_ASSERT(sp__queue_shares(w.queue, shortest));
+    end(&w);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_tiles[] = {
@@ -315,6 +337,10 @@ const sp_subject sp__subjects_tiles[] = {
      .planted = "shares_short_dispatches",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
+    {.name = "tiles_crowded",
+     .test = subject_tiles_crowded,
+     .thread_count = 1,
+     .planted = "shares_when_crowded"},
     {.name = "tiles_core_taken",
      .test = subject_tiles_core_taken,
      .thread_count = 1,

@@ -13,8 +13,8 @@
 #define DEFAULT_QUEUE_BYTES ((uint64_t)16 << 20)
 #define NAP_NS 1000000u
 /* Below this, threads that share a dispatch wait for each other and for each other's caches longer
- * than they save (docs/decisions/0053-sharing-a-dispatch.md). */
-#define SHARE_NS 50000u
+ * than they save (docs/decisions/0059-short-dispatches.md). */
+#define SHARE_NS 15000u
 /* The thread that a slot was left for may sleep: another one keeps the core busy until it is awake.
  */
 #define SLOTS_PER_WORKER 2u

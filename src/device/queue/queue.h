@@ -154,7 +154,9 @@ typedef struct sp_queue_worker {
     sp_thread thread;
     sp_queue_device *device;
     uint32_t index;
-    uint64_t shared_ns; /* when it has last run a tile of another thread's dispatch, or 0 */
+    /* When it has last run a tile of another thread's dispatch, or was woken too late for one; or 0
+     */
+    uint64_t shared_ns;
 } sp_queue_worker;
 
 typedef struct sp_queue_device_options {
@@ -162,8 +164,10 @@ typedef struct sp_queue_device_options {
     bool can_help;          /* waiting threads run commands */
     uint64_t queue_bytes;   /* of records per queue before submit is SP_BUSY */
     uint32_t max_in_flight; /* submissions per device before submit is SP_BUSY; 0: no limit */
-    uint64_t share_ns;      /* a dispatch that takes less on one thread is not shared */
-    uint64_t nap_ns;        /* how long an idle worker polls before it sleeps without limit */
+    /* A dispatch that takes less on one thread is not shared. 0: all are, by as many as there are
+     */
+    uint64_t share_ns;
+    uint64_t nap_ns; /* how long an idle worker polls before it sleeps without limit */
     const sp_queue_engine *engine;
     /* May be NULL. Called before each command; a status other than SP_OK fails the command. */
     sp_status (*before_command)(sp_queue_device *device, const char *label);
@@ -307,6 +311,9 @@ bool sp__queue_join_tiles(sp_command_queue *queue, sp_sharer_test *may_go_on);
 /* Wakes workers for so many tiles of the running dispatch that the caller may not come to, where
  * they have cores. */
 void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles);
+/* Whether tiles that take so long on one thread are shared: a short dispatch only while many cores
+ * are free. */
+bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns);
 /* Whether the running dispatch, if there is one, has unclaimed tiles, and a worker a core for them.
  */
 bool sp__queue_has_tiles_to_share(const sp_command_queue *queue);

@@ -13,16 +13,20 @@
 #include "base/delay.h"
 
 /* How long a worker spins after the last tile that it has run. */
-#define SPIN_NS 50000u
+#define SPIN_NS 100000u
 /* Turns of spinning between two looks at the clock and at the cores. */
 #define TURNS_PER_LOOK 32u
 /* A sleeping worker is woken for work of so many times the least that is shared. */
 #define WAKES_SLEEPER 2u
 /* Workers that one thread wakes for a dispatch; these wake others. */
 #define WAKES_AT_ONCE 3u
-/* A sleeping worker is woken only if more than this share of the cores is free: runs that end and
- * begin leave one for a moment. */
+/* A sleeping worker is woken, and a short dispatch shared, only if more than this share of the
+ * cores is free: runs that end and begin leave one for a moment. */
 #define SPARE_SHARE 8u
+/* A dispatch is short up to so many times the shortest one that is shared. */
+#define SHORT_MOST 3u
+/* Each sharer is woken for so much work of one thread, at least. */
+#define SHARER_NS 5000u
 
 /* Whether a worker that is counted in `sharing` still has a core. */
 static bool device_has_core_for_sharer(const sp_queue_device *device)
@@ -39,6 +43,11 @@ static uint32_t device_share_room(const sp_queue_device *device)
     return sharing < free_width ? free_width - sharing : 0;
 }
 
+static bool device_has_spare_cores(const sp_queue_device *device)
+{
+    return device_share_room(device) > device->base.limits.width / SPARE_SHARE;
+}
+
 void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles)
 {
     sp_queue_device *device = sp__queue_device_of(queue);
@@ -46,13 +55,22 @@ void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles)
         sp__queue_wake(device, tiles);
         return;
     }
-    const uint32_t wanted = tiles < WAKES_AT_ONCE ? tiles : WAKES_AT_ONCE;
-    const uint32_t woken = sp__queue_wake_spinning(device, wanted);
     const uint64_t left_ns = (uint64_t)tiles * sp_load_relaxed(&queue->tiles.tile_ns);
+    const uint64_t worth = device->options.share_ns > 0 ? left_ns / SHARER_NS : tiles;
+    const uint32_t most = tiles < WAKES_AT_ONCE ? tiles : WAKES_AT_ONCE;
+    const uint32_t wanted = worth < most ? (uint32_t)worth : most;
+    const uint32_t woken = sp__queue_wake_spinning(device, wanted);
     if (woken == wanted || left_ns < WAKES_SLEEPER * device->options.share_ns) return;
-    if (device_share_room(device) > device->base.limits.width / SPARE_SHARE) {
-        sp__queue_wake(device, 1);
-    }
+    if (device_has_spare_cores(device)) sp__queue_wake(device, 1);
+}
+
+bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns)
+{
+    const sp_queue_device *device = sp__queue_device_of(queue);
+    const uint64_t share_ns = device->options.share_ns;
+    if (ns < share_ns) return false;
+    if (ns >= SHORT_MOST * share_ns || SP_PLANTED(shares_when_crowded)) return true;
+    return device_has_spare_cores(device);
 }
 
 bool sp__queue_has_tiles_to_share(const sp_command_queue *queue)

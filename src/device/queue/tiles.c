@@ -145,8 +145,9 @@ sp_status sp__queue_run_tiles(sp_command_queue *queue, sp_atomic_u32 *tile_ns)
     const uint64_t share_ns = sp__queue_device_of(queue)->options.share_ns;
     if (ns == 0 && share_ns > 0) ns = tiles_run_alone(tiles, 1);
     const uint32_t left = total - sp_load_relaxed(&tiles->next);
-    const bool is_long = (uint64_t)left * ns >= share_ns || SP_PLANTED(shares_short_dispatches);
-    if (left > 1 && is_long) {
+    const bool is_shared =
+        sp__queue_shares(queue, (uint64_t)left * ns) || SP_PLANTED(shares_short_dispatches);
+    if (left > 1 && is_shared) {
         sp_store_relaxed(&tiles->tile_ns, ns);
         ns = tiles_run_shared(queue, left);
     } else if (left > 0) {

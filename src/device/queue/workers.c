@@ -147,16 +147,19 @@ static void worker_main(void *arg)
 {
     sp_queue_worker *worker = arg;
     sp_queue_device *device = worker->device;
+    bool is_woken = false;
     for (;;) {
-        while (worker_poll(worker)) {
-        }
+        bool is_any = false;
+        while (worker_poll(worker)) is_any = true;
         if (sp_load_relaxed(&device->is_stopping)) return;
+        /* It was too late for a dispatch: it spins for the next one of that run. */
+        if (is_woken && !is_any) worker->shared_ns = sp_clock_now();
+        is_woken = false;
         if (sp__queue_spin(worker)) continue;
-        if (worker_idle(worker, &device->napping,
-                        sp_clock_deadline((int64_t)device->options.nap_ns))) {
-            continue;
-        }
-        if (!worker_poll(worker)) worker_idle(worker, &device->sleeping, SP_NO_DEADLINE);
+        is_woken = worker_idle(worker, &device->napping,
+                               sp_clock_deadline((int64_t)device->options.nap_ns));
+        if (is_woken || worker_poll(worker)) continue;
+        is_woken = worker_idle(worker, &device->sleeping, SP_NO_DEADLINE);
     }
 }
 
