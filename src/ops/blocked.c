@@ -222,6 +222,35 @@ bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
     return set_pool(x, pool->planes, out, &is_turned);
 }
 
+/* Bytes of results of one image that leave the caches of a core before a pool reads them. */
+#define POOLED_BYTES (2 << 20)
+/* Rows of maxima of a tile, at least: tiles compute the rows between them twice. */
+#define POOLED_ROWS 8
+
+bool sp__blocked_conv_pool_pays(const sp_blocked_constants *conv)
+{
+    const int64_t channels = sp__channel_blocks(conv->of.filters) * SP_CHANNEL_BLOCK;
+    return channels * conv->of.out_h * conv->of.out_w * (int64_t)sizeof(float) >= POOLED_BYTES;
+}
+
+bool sp__blocked_conv_pool(const sp_blocked_constants *conv, const sp_blocked_call *pool,
+                           sp_conv_pool_constants *out, uint32_t grid[3])
+{
+    const sp_conv_constants *c = &conv->of, *p = &pool->constants.of;
+    const int64_t blocks = sp__channel_blocks(c->filters);
+    const int64_t span_h = (p->kernel_h - 1) * p->dilation_h + 1;
+    const int64_t span_w = (p->kernel_w - 1) * p->dilation_w + 1;
+    if (c->groups != 1 || conv->has_other || conv->has_offsets) return false;
+    if (p->in_h != c->out_h || p->in_w != c->out_w) return false;
+    if (span_h > SP_POOLED_ELEMENTS || span_w > SP_POOLED_ELEMENTS) return false;
+    if (span_h * span_w * conv->tile_blocks * SP_CHANNEL_BLOCK > SP_POOLED_ELEMENTS) return false;
+    const int64_t rows = conv->tile_rows / p->stride_h;
+    *out = (sp_conv_pool_constants){.conv = *conv, .pool = *p};
+    out->tile_rows = sp_size_least(rows > POOLED_ROWS ? rows : POOLED_ROWS, p->out_h);
+    return set_grid(grid, (uint64_t)quotient_up(blocks, conv->tile_blocks),
+                    (uint64_t)quotient_up(p->out_h, out->tile_rows), (uint64_t)pool->x.images);
+}
+
 bool sp__blocked_average_pool(const sp_window_constants *pool, const sp_image_form *x,
                               sp_average_blocked_constants *constants, sp_blocked_call *out)
 {
@@ -354,6 +383,9 @@ bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const v
     case SP_KERNEL_ID_channels_unblock:
     case SP_KERNEL_ID_channels_move:
         return true;
+    case SP_KERNEL_ID_conv_pool_blocked_f32: /* the constants begin with the convolution's */
+        if (!sp__kernel_is_there(&kernels[SP_KERNEL_ID_max_pool_f32])) return false;
+        return sp__blocked_is_there(kernels, SP_KERNEL_ID_conv_blocked_f32, constants);
     case SP_KERNEL_ID_conv_blocked_f32:
     case SP_KERNEL_ID_conv_rows_f32:
     case SP_KERNEL_ID_depthwise_blocked_f32:

@@ -89,6 +89,13 @@ void sp__blocked_set_lanes(sp_blocked_call *call, const sp_image_form *form);
 bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
                           sp_blocked_call *out);
 
+/* A convolution and the maxima over windows of its results as one call, which stores the maxima
+ * alone. */
+bool sp__blocked_conv_pool(const sp_blocked_constants *conv, const sp_blocked_call *pool,
+                           sp_conv_pool_constants *out, uint32_t grid[3]);
+/* Does that pay: do the results of one image leave the caches before they are read again? */
+bool sp__blocked_conv_pool_pays(const sp_blocked_constants *conv);
+
 /* A call of average_pool_f32 on images of that form; *out is but for the constants. */
 bool sp__blocked_average_pool(const sp_window_constants *pool, const sp_image_form *x,
                               sp_average_blocked_constants *constants, sp_blocked_call *out);

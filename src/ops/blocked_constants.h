@@ -17,7 +17,8 @@
     X(conv_blocked_f32)         /* x, blocked unless is_plain, w, offsets if has_offsets, bias */  \
                                 /* if has_bias, the four lists of batch_norm_f32 if has_norm, */   \
                                 /* an image if has_other, y */                                     \
-    X(depthwise_blocked_f32)    /* the same, without offsets */                                    \
+    X(conv_pool_blocked_f32)    /* the same, without offsets and image */                          \
+    X(depthwise_blocked_f32)    /* the same as conv_blocked_f32, without offsets */                \
     X(conv_rows_f32)            /* x, w, bias if has_bias, y, all of them plain: few filters */    \
     X(max_pool_blocked_f32)     /* x, y */                                                         \
     X(average_pool_blocked_f32) /* x, y */                                                         \
@@ -30,6 +31,8 @@
 
 /* Input that a kernel has on its stack at a time, in elements. */
 #define SP_PATCH_ELEMENTS 9216
+/* Results of a convolution that conv_pool_blocked_f32 has there beside it. */
+#define SP_POOLED_ELEMENTS 12288
 
 /* Grid (tiles of blocks of filters of all groups, tiles of outputs, images): joined tiles that are
  * next to each other share the copy of their input. depthwise_blocked_f32: (tiles of outputs,
@@ -47,6 +50,14 @@ typedef struct sp_blocked_constants {
     bool has_other;                  /* then another image is added */
     float epsilon;                   /* of has_norm */
 } sp_blocked_constants;
+
+/* conv_pool_blocked_f32: a convolution, of one group, of which only the maxima over windows are
+ * stored. Grid (tiles of blocks of filters, tiles of rows of the maxima, images). */
+typedef struct sp_conv_pool_constants {
+    sp_blocked_constants conv; /* but tile_rows, tile_columns */
+    sp_conv_constants pool; /* the sizes only: in_h and in_w are the convolution's out_h, out_w */
+    int64_t tile_rows;      /* of the maxima */
+} sp_conv_pool_constants;
 
 /* Is the input of each output one pixel, the one of its number? */
 static inline bool sp_blocked_is_direct(const sp_conv_constants *k)
@@ -106,6 +117,7 @@ typedef struct sp_channel_op_constants {
 
 #define SP_BLOCKED_CONSTANTS_LIST(X)                                                               \
     X(sp_blocked_constants, 200)                                                                   \
+    X(sp_conv_pool_constants, 368)                                                                 \
     X(sp_average_blocked_constants, 224)                                                           \
     X(sp_channels_constants, 24)                                                                   \
     X(sp_channels_move_constants, 32)                                                              \

@@ -149,6 +149,9 @@ typedef struct sp_plan_request {
     bool is_unfused; /* no fused steps; the bits are the same. For comparisons */
     bool is_blocked; /* images between convolutions are in blocks of channels; the same bits. For
                         the CPU: no other device has the kernels */
+    /* With is_blocked: a pool is a part of the convolution before it whatever the sizes. For tests
+     */
+    bool pools_any_size;
     bool is_strided; /* steps read and write by strides what would be copied; the same bits. For the
                         CPU: no other device has the kernel */
 } sp_plan_request;

@@ -52,11 +52,14 @@ sp_status sp__block_view(sp_block_pass *pass, const sp_plan_step *step, bool *is
 sp_status sp__block_view_parts(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 
 /* The convolution that computes the normalised image normalises it; that computes one operand of a
- * sum of two images adds the other one. *is_done is false if none can. */
+ * sum of two images adds the other one; that computes the image of a pool, whose call is given,
+ * stores the maxima. *is_done is false if none can. */
 sp_status sp__block_fuse_norm(sp_block_pass *pass, const sp_plan_step *norm,
                               const sp_norm_blocked_constants *constants, bool *is_done);
 sp_status sp__block_fuse_add(sp_block_pass *pass, const sp_plan_step *add, uint32_t operand,
                              uint8_t activation, bool *is_done);
+sp_status sp__block_fuse_pool(sp_block_pass *pass, const sp_plan_step *pool,
+                              const sp_blocked_call *call, bool *is_done);
 
 /* ---- operands of steps ---- */
 

@@ -249,6 +249,8 @@ static sp_status block_max_pool(sp_block_pass *pass, const sp_plan_step *step, b
     if (!sp__blocked_max_pool(k, &form, &call)) return SP_OK;
     if (!sp__block_is_whole(pass, sp__block_output(step), sp__block_plain_count(&call.y)))
         return SP_OK;
+    SP_TRY(sp__block_fuse_pool(pass, step, &call, is_done));
+    if (*is_done) return SP_OK;
     *is_done = true;
     const conv_operands none = {0};
     return add_call(pass, step, SP_KERNEL_ID_max_pool_blocked_f32, &call, &none);

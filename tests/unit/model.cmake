@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests of src/tensor, src/io, src/ops, src/graph, src/plan and src/exec: make test L=ops
 add_library(sp_model_fixture OBJECT
+    ${PROJECT_SOURCE_DIR}/tests/support/conv_cases.c
     ${PROJECT_SOURCE_DIR}/tests/support/fused_plans.c
     ${PROJECT_SOURCE_DIR}/tests/support/image_graph.c
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
@@ -21,6 +22,7 @@ foreach(suite IN ITEMS
     ops/schema:op_softmax ops/schema:op_window
     ops/cpu:cpu_isa ops/cpu:half ops/cpu:math_f32 ops/cpu:math_f64 ops/cpu:elementwise_bits
     ops/cpu:kernel_bits ops/cpu:reduce_rows ops/cpu:gemm_strided ops/cpu:conv_tiles
+    ops/cpu:conv_pool
     ops/cuda:cuda_kernels
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm graph:graph_pad
     plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse

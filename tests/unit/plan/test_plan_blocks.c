@@ -16,7 +16,8 @@ static const sp_graph_plan *compile(const sp_graph *graph, const sp_plan_input *
     const sp_plan_request request = {.kernels = sp__cpu_kernels(isa),
                                      .inputs = input,
                                      .input_count = 1,
-                                     .is_blocked = is_blocked};
+                                     .is_blocked = is_blocked,
+                                     .pools_any_size = true};
     const sp_graph_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(graph, &request, &plan));
     if (plan != NULL) CHECK_OK(sp__plan_check(plan));
@@ -239,10 +240,13 @@ TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
         table[cases[i].plain].run = sp__cpu_kernels(SP_CPU_PORTABLE)[cases[i].plain].run;
         CHECK(sp__blocked_is_there(table, cases[i].blocked, &conv));
     }
+    CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_conv_pool_blocked_f32, &conv));
     CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channels_block, &conv));
     CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channels_unblock, &conv));
     CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channels_move, &conv));
     CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_conv_blocked_f32, &normed));
+    table[SP_KERNEL_ID_max_pool_f32].run = NULL;
+    CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_conv_pool_blocked_f32, &conv));
     table[SP_KERNEL_ID_batch_norm_f32].run = NULL;
     CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_conv_blocked_f32, &normed));
     for (int op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {

@@ -5,7 +5,9 @@
 #define TABLE_PASTE_(isa) sp__kernel_table_##isa
 #define TABLE_EXPAND_(isa) TABLE_PASTE_(isa)
 
-#define JOINS_TILES(kernel) (SP_KERNEL_ID_##kernel == SP_KERNEL_ID_conv_blocked_f32)
+#define JOINS_TILES(kernel)                                                                        \
+    (SP_KERNEL_ID_##kernel == SP_KERNEL_ID_conv_blocked_f32 ||                                     \
+     SP_KERNEL_ID_##kernel == SP_KERNEL_ID_conv_pool_blocked_f32)
 
 extern const sp_kernel TABLE_EXPAND_(SP_ISA)[SP_KERNEL_COUNT];
 

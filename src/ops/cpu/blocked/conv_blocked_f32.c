@@ -4,7 +4,10 @@
  *
  * The input of a block of outputs is copied with its padding, a segment of channels at a time; that
  * of a pointwise convolution is read where it is, in whatever lanes its channels are. Between two
- * segments the sums wait in y. */
+ * segments the sums wait in y.
+ *
+ * A second kernel computes a band of rows at a time and stores the maxima over windows of them. */
+#include "ops/cpu/blocked/band.h"
 #include "ops/cpu/blocked/blocked_block.h"
 
 /* Outputs of a pointwise convolution that read a segment of channels one after the other. */
@@ -13,8 +16,10 @@ enum { DIRECT_COLUMNS = 4 * SP_BLOCKED_OUTPUTS };
 typedef struct conv {
     const sp_blocked_constants *k;
     const float *x, *w; /* of the image and the group; if there are `places`, of the image */
-    float *y;
-    const int64_t *places; /* NULL, or of the group's channels in x */
+    float *y;           /* of the first block of filters, from that row and column on */
+    int64_t y_first_row, y_first_column;
+    int64_t y_row, y_plane; /* floats of a row of y, and of a block */
+    const int64_t *places;  /* NULL, or of the group's channels in x */
     sp_epilogue_lists lists;
     sp_epilogue epilogue; /* of the panels that are computed */
     bool is_direct;       /* x is read where it is */
@@ -80,8 +85,11 @@ static void conv_init(conv *c, const sp_tile *tile, const out_block *of, int64_t
     c->w = (const float *)tile->bindings[1] + group * all_blocks * SP_BLOCK * taps;
     c->lists = sp_epilogue_find(tile, group * k->filters);
     sp_epilogue_init(&c->epilogue, tile);
-    c->y = sp_epilogue_output(tile) + index * all_blocks * SP_BLOCK * k->out_h * k->out_w;
     c->first_block = first * b->tile_blocks;
+    c->y_first_row = c->y_first_column = 0;
+    c->y_row = k->out_w * SP_BLOCK;
+    c->y_plane = k->out_h * c->y_row;
+    c->y = sp_epilogue_output(tile) + (index * all_blocks + c->first_block) * c->y_plane;
     c->last_block = sp_size_least(last * b->tile_blocks, all_blocks);
     c->channels = sp_size_least(k->segment / (k->kernel_h * k->kernel_w), k->channels);
     c->is_direct = !b->is_plain && sp_blocked_is_direct(k);
@@ -231,7 +239,7 @@ static void run_panels(const conv *c, int64_t panels, out_row row, int64_t rows,
             break;
         }
         row.x += c->patch.out_row;
-        row.y += c->k->of.out_w * SP_BLOCK;
+        row.y += c->y_row;
     }
 }
 
@@ -240,6 +248,8 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
                         const float *w)
 {
     const sp_conv_constants *k = &c->k->of;
+    float *y =
+        c->y + (o->row - c->y_first_row) * c->y_row + (o->column - c->y_first_column) * SP_BLOCK;
     int64_t panels;
     for (int64_t f = c->first_block; f < c->last_block; f += panels) {
         panels = panels_of(o->columns, c->last_block - f);
@@ -249,7 +259,7 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
         const out_row row = {.s = s,
                              .x = x,
                              .w = w + f * s->panel,
-                             .y = c->y + f * s->plane + (o->row * k->out_w + o->column) * SP_BLOCK,
+                             .y = y + (f - c->first_block) * c->y_plane,
                              .columns = o->columns};
         run_panels(c, panels, row, o->rows, outputs_of(panels));
     }
@@ -264,7 +274,7 @@ static void run_block(conv *c, const out_block *o, float *patch)
     sp_blocked_segment s = {.offsets = c->offsets,
                             .epilogue = &c->epilogue,
                             .panel = all_taps * SP_BLOCK,
-                            .plane = k->out_h * k->out_w * SP_BLOCK};
+                            .plane = c->y_plane};
     for (int64_t first = 0; first < k->channels; first += c->channels) {
         const int64_t channels = sp_size_least(c->channels, k->channels - first);
         /* A segment of fewer channels than a block may begin inside it. */
@@ -308,6 +318,20 @@ static out_block outputs_of_tiles(const sp_tile *tile)
     return (out_block){row, sp_size_least(last * b->tile_rows, k->out_h) - row, 0, k->out_w};
 }
 
+/* Up to as many rows and columns as the convolution was begun for. */
+static void run_outputs(conv *c, const out_block *of, float *patch)
+{
+    const int64_t last_row = of->row + of->rows, last_column = of->column + of->columns;
+    out_block o;
+    for (o.row = of->row; o.row < last_row; o.row += c->patch.rows) {
+        o.rows = sp_size_least(c->patch.rows, last_row - o.row);
+        for (o.column = of->column; o.column < last_column; o.column += c->patch.columns) {
+            o.columns = sp_size_least(c->patch.columns, last_column - o.column);
+            run_block(c, &o, patch);
+        }
+    }
+}
+
 /* Tiles [first, last) of a group. */
 static void run_group(const sp_tile *tile, int64_t group, int64_t first, int64_t last)
 {
@@ -315,15 +339,7 @@ static void run_group(const sp_tile *tile, int64_t group, int64_t first, int64_t
     conv c;
     conv_init(&c, tile, &of, group, first, last);
     float patch[SP_PATCH_ELEMENTS];
-    const int64_t last_row = of.row + of.rows, last_column = of.column + of.columns;
-    out_block o;
-    for (o.row = of.row; o.row < last_row; o.row += c.patch.rows) {
-        o.rows = sp_size_least(c.patch.rows, last_row - o.row);
-        for (o.column = of.column; o.column < last_column; o.column += c.patch.columns) {
-            o.columns = sp_size_least(c.patch.columns, last_column - o.column);
-            run_block(&c, &o, patch);
-        }
-    }
+    run_outputs(&c, &of, patch);
 }
 
 sp_status SP_KERNEL(conv_blocked_f32)(const sp_tile *tile)
@@ -334,6 +350,77 @@ sp_status SP_KERNEL(conv_blocked_f32)(const sp_tile *tile)
         const int64_t group = at / splits, end = sp_size_least((group + 1) * splits, last);
         run_group(tile, group, at - group * splits, end - group * splits);
         at = end;
+    }
+    return SP_OK;
+}
+
+/* ---- of which only maxima are stored ---- */
+
+/* Computes the rows of results up to `last`. */
+static void band_compute(sp_band *b, conv *c, int64_t last, float *patch)
+{
+    const int64_t first = b->in_end;
+    const int64_t begin = sp_size_least(b->in_column < 0 ? 0 : b->in_column, b->pool->in_w);
+    const int64_t end = sp_size_least(b->in_column + b->in_width, b->pool->in_w);
+    const out_block of = {.row = first < 0 ? 0 : first,
+                          .rows = sp_size_least(last, b->pool->in_h) - (first < 0 ? 0 : first),
+                          .column = begin,
+                          .columns = end - begin};
+    sp_band_pad(b, first, last);
+    c->y = b->results;
+    c->y_row = b->in_width * SP_BLOCK;
+    c->y_plane = b->rows * c->y_row;
+    c->y_first_row = b->in_row;
+    c->y_first_column = b->in_column;
+    if (of.rows > 0 && of.columns > 0) run_outputs(c, &of, patch);
+    b->in_end = last;
+}
+
+/* Rows [first, last) of the maxima of the band's columns. y is of the first block of filters. */
+static void band_run(sp_band *b, conv *c, int64_t first, int64_t last, float *patch, float *y)
+{
+    const sp_conv_constants *pool = b->pool;
+    const int64_t span = sp_window_span(pool->kernel_h, pool->dilation_h);
+    const int64_t together = (b->rows - span) / pool->stride_h + 1;
+    b->in_column = b->column * pool->stride_w - pool->pad_left;
+    b->in_row = b->in_end = first * pool->stride_h - pool->pad_top;
+    for (int64_t row = first; row < last; row += together) {
+        const int64_t rows = sp_size_least(together, last - row);
+        sp_band_move(b, row * pool->stride_h - pool->pad_top);
+        band_compute(b, c, b->in_row + (rows - 1) * pool->stride_h + span, patch);
+        for (int64_t f = 0; f < b->blocks; f++) {
+            for (int64_t r = 0; r < rows; r++) {
+                const float *x =
+                    b->results + (f * b->rows + r * pool->stride_h) * b->in_width * SP_BLOCK;
+                float *to = y + ((f * pool->out_h + row + r) * pool->out_w + b->column) * SP_BLOCK;
+                sp_max_row(&b->window, x, to, sp_size_least(b->columns, pool->out_w - b->column));
+            }
+        }
+    }
+}
+
+sp_status SP_KERNEL(conv_pool_blocked_f32)(const sp_tile *tile)
+{
+    const sp_conv_pool_constants *k = tile->constants; /* begins with the convolution's */
+    const sp_conv_constants *pool = &k->pool;
+    const int64_t blocks = blocks_of(k->conv.of.filters);
+    const int64_t first = tile->index[1] * k->tile_rows;
+    const int64_t last =
+        sp_size_least((tile->index[1] + (int64_t)tile->count[1]) * k->tile_rows, pool->out_h);
+    float patch[SP_PATCH_ELEMENTS], results[SP_POOLED_ELEMENTS];
+    for (uint32_t i = 0; i < tile->count[0]; i++) {
+        const int64_t split = tile->index[0] + i;
+        conv c;
+        sp_band b;
+        sp_band_init(&b, pool, k->conv.tile_blocks, results);
+        const out_block of = {.rows = b.rows, .columns = sp_size_least(b.in_width, pool->in_w)};
+        conv_init(&c, tile, &of, 0, split, split + 1);
+        b.blocks = c.last_block - c.first_block;
+        float *y = sp_epilogue_output(tile) +
+                   (tile->index[2] * blocks + c.first_block) * pool->out_h * pool->out_w * SP_BLOCK;
+        for (b.column = 0; b.column < pool->out_w; b.column += b.columns) {
+            band_run(&b, &c, first, last, patch, y);
+        }
     }
     return SP_OK;
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/conv_cases.h"
+
+#include <stdlib.h>
+
+#include "ops/lowering.h"
+#include "ops/schema/nn/window.h"
+#include "support/test.h"
+
+int64_t conv_pick(data_random *random, int64_t low, int64_t high)
+{
+    return low + (int64_t)(data_next(random) % (uint64_t)(high - low + 1));
+}
+
+/* Channels: few, some blocks, or segments. */
+static int64_t pick_channels(data_random *random)
+{
+    const int64_t most[] = {15, 15, 70, 70, 70, 300};
+    return conv_pick(random, 1, most[conv_pick(random, 0, 5)]);
+}
+
+sp_conv_constants conv_random(data_random *random)
+{
+    const bool is_row = conv_pick(random, 1, 4) == 1, is_pointwise = conv_pick(random, 1, 3) == 1;
+    sp_conv_constants k = {.channels = pick_channels(random),
+                           .filters = pick_channels(random),
+                           .groups = conv_pick(random, 1, 5) == 1 ? 2 : 1,
+                           .out_h = is_row ? 1 : conv_pick(random, 1, 12),
+                           .out_w = conv_pick(random, 1, is_row ? 100 : 20),
+                           .kernel_h = is_row || is_pointwise ? 1 : conv_pick(random, 1, 4),
+                           .kernel_w = is_pointwise ? 1 : conv_pick(random, 1, 4),
+                           .stride_h = conv_pick(random, 1, 2),
+                           .stride_w = conv_pick(random, 1, 2),
+                           .dilation_h = 1,
+                           .dilation_w = conv_pick(random, 1, 2),
+                           .has_bias = conv_pick(random, 0, 1) == 1};
+    if (is_row) k.stride_h = 1;
+    if (k.groups > 1) { /* whole blocks */
+        k.channels = (k.channels + 15) / 16 * 16;
+        k.filters = (k.filters + 15) / 16 * 16;
+    }
+    k.pad_top = conv_pick(random, 0, k.kernel_h - 1);
+    k.pad_left = conv_pick(random, 0, k.kernel_w - 1);
+    k.in_h = (k.out_h - 1) * k.stride_h + 1;
+    k.in_w = (k.out_w - 1) * k.stride_w + 1;
+    k.planes = conv_pick(random, 1, 2) * k.groups * k.filters;
+    k.segment = sp__conv_segment(k.kernel_h * k.kernel_w);
+    k.activation = conv_pick(random, 0, 1) == 1 ? SP_ACTIVATION_RELU : SP_ACTIVATION_NONE;
+    return k;
+}
+
+void conv_choose_tiles(sp_blocked_call *call, data_random *random)
+{
+    sp_blocked_constants *b = &call->constants;
+    const sp_conv_constants *k = &b->of;
+    const int64_t blocks = sp__channel_blocks(k->filters);
+    b->tile_blocks = conv_pick(random, 1, blocks);
+    if (k->out_h == 1) b->tile_columns = conv_pick(random, 1, k->out_w);
+    else b->tile_rows = conv_pick(random, 1, k->out_h);
+    const uint64_t splits = sp__lower_tiles((uint64_t)blocks, (uint64_t)b->tile_blocks);
+    call->grid[0] = (uint32_t)((uint64_t)k->groups * splits);
+    call->grid[1] =
+        (uint32_t)(k->out_h == 1 ? sp__lower_tiles((uint64_t)k->out_w, (uint64_t)b->tile_columns)
+                                 : sp__lower_tiles((uint64_t)k->out_h, (uint64_t)b->tile_rows));
+}
+
+/* The grid is cut into two until a block is not cut. */
+void conv_run_blocks(const sp_kernel *kernel, const sp_tile *all, data_random *random)
+{
+    for (int d = 0; d < 2; d++) {
+        if (all->count[d] == 1 || conv_pick(random, 1, 3) == 1) continue;
+        sp_tile first = *all, second = *all;
+        first.count[d] = (uint32_t)conv_pick(random, 1, all->count[d] - 1);
+        second.index[d] += first.count[d];
+        second.count[d] -= first.count[d];
+        conv_run_blocks(kernel, &second, random);
+        conv_run_blocks(kernel, &first, random);
+        return;
+    }
+    REQUIRE_OK(kernel->run(all));
+}
+
+float *conv_random_floats(data_random *random, int64_t count)
+{
+    float *floats = malloc((size_t)count * sizeof *floats);
+    if (floats == NULL) abort();
+    data_fill(random, floats, (size_t)count);
+    return floats;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random convolutions in blocks of channels, and their tiles. */
+#ifndef SP_TESTS_CONV_CASES_H
+#define SP_TESTS_CONV_CASES_H
+
+#include "ops/blocked.h"
+#include "support/model_data.h"
+
+/* low ... high */
+int64_t conv_pick(data_random *random, int64_t low, int64_t high);
+
+sp_conv_constants conv_random(data_random *random);
+
+/* Tiles smaller than those of the lowering, which have many outputs. */
+void conv_choose_tiles(sp_blocked_call *call, data_random *random);
+
+/* Runs the kernel on random blocks of the tiles of `all`. */
+void conv_run_blocks(const sp_kernel *kernel, const sp_tile *all, data_random *random);
+
+/* Of the caller, to free. */
+float *conv_random_floats(data_random *random, int64_t count);
+
+#endif
