@@ -105,8 +105,9 @@ static bool leave(sp_run_slots *slots, sp_run_request *request, uint32_t state)
     const bool is_out = leave_locked(slots, request, state);
     if (is_out && state != SP_RUN_QUEUED && !SP_PLANTED(promise_lost)) {
         if (request->terms.is_counted) submitted = sp__run_line_start_locked(slots);
-        if (sp__run_slots_free_locked(slots) > slots->called)
+        if (sp__run_slots_free_locked(slots) > slots->called) {
             called = sp__run_thread_call_locked(slots);
+        }
     }
     sp_parker *watcher = sp__run_line_find_watcher_locked(slots);
     sp_mutex_unlock(&slots->lock);

@@ -65,7 +65,7 @@ void conv_choose_tiles(sp_blocked_call *call, data_random *random)
 }
 
 /* The grid is cut into two until a block is not cut. */
-void conv_run_blocks(const sp_kernel *kernel, const sp_tile *all, data_random *random)
+static void run_blocks(const sp_kernel *kernel, const sp_tile *all, data_random *random)
 {
     for (int d = 0; d < 2; d++) {
         if (all->count[d] == 1 || conv_pick(random, 1, 3) == 1) continue;
@@ -73,11 +73,23 @@ void conv_run_blocks(const sp_kernel *kernel, const sp_tile *all, data_random *r
         first.count[d] = (uint32_t)conv_pick(random, 1, all->count[d] - 1);
         second.index[d] += first.count[d];
         second.count[d] -= first.count[d];
-        conv_run_blocks(kernel, &second, random);
-        conv_run_blocks(kernel, &first, random);
+        run_blocks(kernel, &second, random);
+        run_blocks(kernel, &first, random);
         return;
     }
     REQUIRE_OK(kernel->run(all));
+}
+
+void conv_run_blocks(const sp_kernel *kernel, const uint32_t grid[3], void *const *bindings,
+                     const void *constants, data_random *random)
+{
+    sp_tile all = {.count = {grid[0], grid[1], 1},
+                   .grid = {grid[0], grid[1], grid[2]},
+                   .bindings = bindings,
+                   .constants = constants};
+    for (all.index[2] = 0; all.index[2] < grid[2]; all.index[2]++) {
+        run_blocks(kernel, &all, random);
+    }
 }
 
 float *conv_random_floats(data_random *random, int64_t count)

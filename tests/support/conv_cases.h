@@ -14,8 +14,9 @@ sp_conv_constants conv_random(data_random *random);
 /* Tiles smaller than those of the lowering, which have many outputs. */
 void conv_choose_tiles(sp_blocked_call *call, data_random *random);
 
-/* Runs the kernel on random blocks of the tiles of `all`. */
-void conv_run_blocks(const sp_kernel *kernel, const sp_tile *all, data_random *random);
+/* Runs the kernel on random blocks of the tiles of each image. */
+void conv_run_blocks(const sp_kernel *kernel, const uint32_t grid[3], void *const *bindings,
+                     const void *constants, data_random *random);
 
 /* Of the caller, to free. */
 float *conv_random_floats(data_random *random, int64_t count);

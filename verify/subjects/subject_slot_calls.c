@@ -122,19 +122,11 @@ static void start_submitted(sp_wait_entry *entry, sp_resume_list *ready)
     sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots, &w->submitted));
 }
 
-/* Not merged. */
-static void finish_submitted(sp_run_request *request, sp_resume_list *ready)
-{
-    (void)request;
-    (void)ready;
-    SP_SCHED_ASSERT(false);
-}
-
 static void submit_one(void *arg)
 {
     calls_world *w = arg;
     w->submitted.entry.resume = start_submitted;
-    w->submitted.finish = finish_submitted;
+    w->submitted.finish = sp__subject_is_not_merged;
     SP_SCHED_ASSERT(sp__run_slots_submit(&w->slots, &w->submitted) == SP_OK);
 }
 

@@ -138,19 +138,11 @@ static void leave_and_give(void *arg)
     sp__wait_entry_resume(next);
 }
 
-/* Not merged. */
-static void finish_submitted(sp_run_request *request, sp_resume_list *ready)
-{
-    (void)request;
-    (void)ready;
-    SP_SCHED_ASSERT(false);
-}
-
 static void submit_one(void *arg)
 {
     slots_world *w = arg;
     w->submitted.entry.resume = start_submitted;
-    w->submitted.finish = finish_submitted;
+    w->submitted.finish = sp__subject_is_not_merged;
     SP_SCHED_ASSERT(sp__run_slots_submit(&w->slots, &w->submitted) == SP_OK);
 }
 

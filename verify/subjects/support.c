@@ -24,6 +24,13 @@ void sp__subject_end(void)
     sp__thread_records_deinit();
 }
 
+void sp__subject_is_not_merged(sp_run_request *request, sp_resume_list *ready)
+{
+    (void)request;
+    (void)ready;
+    SP_SCHED_ASSERT(false);
+}
+
 /* ---- devices ---- */
 
 /* Blocks of the allocator are large; subjects use the first bytes of each (subject_allocator.c), so

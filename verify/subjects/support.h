@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "device/queue/queue.h"
+#include "exec/run_slots.h"
 #include "runtime/runtime_state.h"
 #include "runtime/stream_pool.h"
 #include "sched/explore.h"
@@ -26,6 +27,9 @@ typedef struct sp_subject_log {
 void sp__subject_run(const sp_thread_fn *fns, uint32_t count, void *arg);
 /* Frees what threads leave behind: records. The last line of a subject that makes waits. */
 void sp__subject_end(void);
+
+/* `finish` of a submitted run that is in no batch. */
+void sp__subject_is_not_merged(sp_run_request *request, sp_resume_list *ready);
 
 /* ---- devices ---- */
 

@@ -17,6 +17,7 @@ typedef struct slots_world {
     sp_atomic_u32 inside, most;
     sp_atomic_u64 runs;
     sp_atomic_u32 meek_done;
+    uint32_t lanes; /* of run_often */
 } slots_world;
 
 static void world_begin(slots_world *w, uint32_t count)
@@ -53,20 +54,24 @@ static void run_once(slots_world *w)
     run_on(w, NULL);
 }
 
+/* Without lanes if there are none. */
 static void run_often(void *arg, uint32_t index)
 {
+    slots_world *w = arg;
+    const sp_run_terms terms = {.lane = w->lanes > 0 ? index % w->lanes : 0};
     for (uint64_t i = 0; i < test_count(100000, 3000); i++) {
-        run_once(arg);
+        run_on(w, w->lanes > 0 ? &terms : NULL);
         if (index % 4 == 1 && i % 16 == 0) sp_thread_yield();
         if (index % 4 == 2 && i % 256 == 0) sp_clock_sleep(20000);
     }
 }
 
-TEST(no_more_runs_than_slots)
+static void check_no_more_runs_than_slots(uint32_t lanes)
 {
     for (uint32_t count = 1; count <= SLOTS; count++) {
         slots_world w;
         world_begin(&w, count);
+        w.lanes = lanes;
         test_threads(RUNNERS, run_often, &w);
         CHECK(sp_load_relaxed(&w.most) <= count);
         CHECK_EQ_U64(sp_load_relaxed(&w.runs), RUNNERS * test_count(100000, 3000));
@@ -74,29 +79,16 @@ TEST(no_more_runs_than_slots)
     }
 }
 
-/* ---- kept slots ---- */
-
-enum { LANES = 5 };
-
-static void run_often_on_lane(void *arg, uint32_t index)
+TEST(no_more_runs_than_slots)
 {
-    const sp_run_terms terms = {.lane = index % LANES};
-    for (uint64_t i = 0; i < test_count(100000, 3000); i++) {
-        run_on(arg, &terms);
-        if (index % 4 == 2 && i % 256 == 0) sp_clock_sleep(20000);
-    }
+    check_no_more_runs_than_slots(0);
 }
+
+/* ---- kept slots ---- */
 
 TEST(no_more_runs_than_slots_where_lanes_keep_them)
 {
-    for (uint32_t count = 1; count <= SLOTS; count++) {
-        slots_world w;
-        world_begin(&w, count);
-        test_threads(RUNNERS, run_often_on_lane, &w);
-        CHECK(sp_load_relaxed(&w.most) <= count);
-        CHECK_EQ_U64(sp_load_relaxed(&w.runs), RUNNERS * test_count(100000, 3000));
-        world_end(&w, count);
-    }
+    check_no_more_runs_than_slots(5);
 }
 
 TEST(a_lane_keeps_its_slot_off_the_word)

@@ -102,13 +102,8 @@ static void check_tables(const pooled_case *of, void *const operands[3], data_ra
         }
         memset(y, 0x5a, bytes);
         bindings[out] = y;
-        sp_tile all = {.count = {of->grid[0], of->grid[1], 1},
-                       .grid = {of->grid[0], of->grid[1], of->grid[2]},
-                       .bindings = bindings,
-                       .constants = of->constants};
-        for (all.index[2] = 0; all.index[2] < of->grid[2]; all.index[2]++) {
-            conv_run_blocks(&kernels[SP_KERNEL_ID_conv_pool_blocked_f32], &all, random);
-        }
+        conv_run_blocks(&kernels[SP_KERNEL_ID_conv_pool_blocked_f32], of->grid, bindings,
+                        of->constants, random);
         const bool is_same = memcmp(y, want, bytes) == 0;
         CHECK(is_same);
         if (!is_same) test_note("case %llu, table %d", (unsigned long long)of->seed, isa);

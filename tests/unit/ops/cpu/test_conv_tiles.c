@@ -30,13 +30,7 @@ static void check_call(const sp_blocked_call *call, data_random *random, uint64_
         }
         memset(y, 0x5a, bytes);
         bindings[out] = y;
-        sp_tile all = {.count = {call->grid[0], call->grid[1], 1},
-                       .grid = {call->grid[0], call->grid[1], call->grid[2]},
-                       .bindings = bindings,
-                       .constants = &call->constants};
-        for (all.index[2] = 0; all.index[2] < call->grid[2]; all.index[2]++) {
-            conv_run_blocks(kernel, &all, random);
-        }
+        conv_run_blocks(kernel, call->grid, bindings, &call->constants, random);
         const bool is_same = memcmp(y, want, bytes) == 0;
         CHECK(is_same);
         if (!is_same) test_note("convolution %llu, table %d", (unsigned long long)seed, isa);
