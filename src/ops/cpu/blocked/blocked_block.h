@@ -102,16 +102,22 @@ static SP_ALWAYS_INLINE void sp_blocked_tap(const int64_t panels, const int64_t 
 }
 
 /* Runs a segment; all but the pointers are constants after inlining. Outputs are `step` floats
- * apart in x. The depth is a multiple of `taps`, of which each so many are next to each other. */
+ * apart in x. The depth is a multiple of `taps`, of which each so many are next to each other.
+ * `ahead`: NULL, or a panel that is fetched into the second cache meanwhile. */
 static SP_ALWAYS_INLINE void sp_blocked_run(const int64_t panels, const int64_t outputs,
                                             const int64_t step, const int64_t taps,
                                             const sp_blocked_segment *s, const float *x,
-                                            const float *w, float *y)
+                                            const float *w, const float *ahead, float *y)
 {
     float chains[SP_BLOCKED_SUMS * SP_VECTOR];
     sp_vector acc[SP_BLOCKED_SUMS] = {0};
     const float *next = x + s->offsets[0];
     for (int64_t k = 0; k < s->depth; k += taps, w += taps * SP_BLOCK) {
+        if (ahead != NULL) {
+#pragma GCC unroll 4
+            for (int64_t t = 0; t < taps; t++) __builtin_prefetch(ahead + t * SP_BLOCK, 0, 2);
+            ahead += taps * SP_BLOCK;
+        }
         /* Found a step ahead: loads that wait for their address keep later ones from starting. */
         const float *in = next;
         next = x + s->offsets[k + taps];

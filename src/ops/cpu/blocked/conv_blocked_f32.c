@@ -13,6 +13,10 @@
 /* Outputs of a pointwise convolution that read a segment of channels one after the other. */
 enum { DIRECT_COLUMNS = 4 * SP_BLOCKED_OUTPUTS };
 
+/* Weights of a group, in elements, that do not stay in a second cache of 1 to 2 MB until the next
+ * outputs need them. Fetching those that do stay costs more than it saves. */
+enum { MANY_WEIGHTS = 200 * 1024 };
+
 typedef struct conv {
     const sp_blocked_constants *k;
     const float *x, *w; /* of the image and the group; if there are `places`, of the image */
@@ -111,25 +115,31 @@ typedef struct out_row {
     const float *x, *w; /* of the first output; of the first panel */
     float *y;
     int64_t columns;
+    const float *ahead, *ahead_end; /* the panels that are needed next and not yet fetched */
 } out_row;
 
 #define RUN_CASE(n)                                                                                \
     case n:                                                                                        \
         if ((n) * panels * SP_BLOCK_VECTORS <= SP_BLOCKED_SUMS && (n) <= SP_BLOCKED_OUTPUTS) {     \
             sp_blocked_run(panels, (n) <= SP_BLOCKED_OUTPUTS ? (n) : 1, step, taps, r->s, x, r->w, \
-                           y);                                                                     \
+                           ahead, y);                                                              \
         }                                                                                          \
         break
 
 /* Pieces of about the same size, of at most `most` outputs. */
 static SP_ALWAYS_INLINE void run_row(const int64_t panels, const int64_t step, const int64_t taps,
-                                     const out_row *r, int64_t most)
+                                     out_row *r, int64_t most)
 {
     const int64_t pieces = (r->columns + most - 1) / most;
     const float *x = r->x;
     float *y = r->y;
     for (int64_t left = r->columns, i = pieces; i > 0; i--) {
         const int64_t count = (left + i - 1) / i;
+        const float *ahead = NULL;
+        if (r->ahead < r->ahead_end) {
+            ahead = r->ahead;
+            r->ahead += r->s->panel;
+        }
         switch (count) {
             RUN_CASE(14);
             RUN_CASE(13);
@@ -166,7 +176,7 @@ enum { CHANNELS = 1, CHANNELS_PANELS = 0 };
 #endif
 
 #define RUN_ROW(panels)                                                                            \
-    static SP_NOINLINE void run_row_##panels(const out_row *r, input_form form, int64_t most)      \
+    static SP_NOINLINE void run_row_##panels(out_row *r, input_form form, int64_t most)            \
     {                                                                                              \
         if (form == INPUT_PLAIN) run_row(panels, 1, 1, r, most);                                   \
         else if (panels == CHANNELS_PANELS && form == INPUT_CHANNELS)                              \
@@ -243,6 +253,22 @@ static void run_panels(const conv *c, int64_t panels, out_row row, int64_t rows,
     }
 }
 
+/* Finds the panels that follow those from block f on: of the next filters, or of the next segment.
+ */
+static void find_ahead(const conv *c, int64_t f, int64_t panels, out_row *row)
+{
+    const sp_blocked_segment *s = row->s;
+    const int64_t blocks = c->last_block - c->first_block;
+    int64_t count = sp_size_least(panels, c->last_block - f - panels);
+    row->ahead = row->w + panels * s->panel;
+    if (count == 0 && !s->is_last) {
+        count = sp_size_least(panels, blocks);
+        row->ahead = row->w + (c->first_block - f) * s->panel + s->depth * SP_BLOCK;
+    }
+    if (blocks * s->panel < MANY_WEIGHTS) count = 0;
+    row->ahead_end = row->ahead + count * s->panel;
+}
+
 /* A segment of all filters. */
 static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o, const float *x,
                         const float *w)
@@ -256,11 +282,12 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
         if (s->is_last) {
             sp_epilogue_load(s->epilogue, &c->lists, f * SP_BLOCK, panels * SP_BLOCK, k->filters);
         }
-        const out_row row = {.s = s,
-                             .x = x,
-                             .w = w + f * s->panel,
-                             .y = y + (f - c->first_block) * c->y_plane,
-                             .columns = o->columns};
+        out_row row = {.s = s,
+                       .x = x,
+                       .w = w + f * s->panel,
+                       .y = y + (f - c->first_block) * c->y_plane,
+                       .columns = o->columns};
+        find_ahead(c, f, panels, &row);
         run_panels(c, panels, row, o->rows, outputs_of(panels));
     }
 }
