@@ -10,19 +10,15 @@
  * many rows of those are in memory at a time. */
 typedef struct sp_band {
     const sp_conv_constants *pool;
-    sp_max_window window;
+    sp_max_window window;        /* over `offsets` */
     int64_t blocks;              /* of filters */
     int64_t column, columns;     /* of the maxima */
     int64_t in_column, in_width; /* of the results */
     int64_t rows;                /* of the results in memory */
     int64_t in_row, in_end;      /* those that are there now */
     float *results;              /* [blocks][rows][in_width][SP_BLOCK] */
+    int64_t offsets[SP_CONV_MAX_SEGMENT];
 } sp_band;
-
-static inline int64_t sp_window_span(int64_t kernel, int64_t dilation)
-{
-    return (kernel - 1) * dilation + 1;
-}
 
 static inline int64_t sp_band_width(const sp_conv_constants *pool, int64_t columns)
 {
@@ -42,13 +38,10 @@ static inline void sp_band_init(sp_band *b, const sp_conv_constants *pool, int64
         b->rows = SP_POOLED_ELEMENTS / (blocks * b->in_width * SP_BLOCK);
         if (b->columns == 1 || b->rows >= span) break;
     }
-    b->window.taps = pool->kernel_h * pool->kernel_w;
-    b->window.step = pool->stride_w * SP_BLOCK;
-    for (int64_t t = 0; t < b->window.taps; t++) {
-        const int64_t y = t / pool->kernel_w * pool->dilation_h;
-        const int64_t x = t % pool->kernel_w * pool->dilation_w;
-        b->window.offsets[t] = (y * b->in_width + x) * SP_BLOCK;
-    }
+    sp_window_taps(pool, b->in_width * SP_BLOCK, b->offsets);
+    b->window = (sp_max_window){.taps = pool->kernel_h * pool->kernel_w,
+                                .step = pool->stride_w * SP_BLOCK,
+                                .offsets = b->offsets};
 }
 
 /* Forgets the rows before `row`. */

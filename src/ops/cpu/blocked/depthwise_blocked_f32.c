@@ -3,7 +3,7 @@
  * (kernel row, kernel column), in one segment, padding taps included, then the bias, then the
  * activation. The lanes of a vector are channels. */
 #include "ops/cpu/blocked/epilogue.h"
-#include "ops/cpu/blocked/patch.h"
+#include "ops/cpu/blocked/plane.h"
 
 /* Outputs that are computed together. */
 enum { OUTPUTS = SP_HAS_HARDWARE_FMA ? 8 / SP_BLOCK_VECTORS : 2 };
@@ -12,28 +12,27 @@ typedef struct depthwise {
     const float *w; /* of the block */
     int64_t taps;
     sp_epilogue epilogue;
-    int64_t offsets[SP_CONV_MAX_SEGMENT + 1]; /* of the taps, and one more */
 } depthwise;
 
-/* `count` outputs; it and `kind` are constants after inlining. */
+/* `count` outputs; it, `kind` and `step` are constants after inlining. */
 static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const unsigned kind,
-                                         const depthwise *d, const sp_epilogue_vectors *vectors,
+                                         const int64_t step, const depthwise *d,
+                                         const sp_epilogue_vectors *vectors, const int64_t *offsets,
                                          const float *x, float *y)
 {
     enum { V = SP_BLOCK_VECTORS };
     sp_vector acc[OUTPUTS * V] = {0};
-    const float *next = x + d->offsets[0];
+    const float *next = x + offsets[0];
     for (int64_t t = 0; t < d->taps; t++) {
         const float *in = next; /* found a step ahead, as in blocked_block.h */
-        next = x + d->offsets[t + 1];
+        next = x + offsets[t + 1];
 #pragma GCC unroll 2
         for (int64_t v = 0; v < V; v++) {
             const sp_vector weight = sp_vector_load(d->w + t * SP_BLOCK + v * SP_VECTOR);
 #pragma GCC unroll 8
             for (int64_t p = 0; p < count; p++) {
                 sp_vector *sum = &acc[p * V + v];
-                *sum =
-                    sp_vector_fma(weight, sp_vector_load(in + p * SP_BLOCK + v * SP_VECTOR), *sum);
+                *sum = sp_vector_fma(weight, sp_vector_load(in + p * step + v * SP_VECTOR), *sum);
             }
         }
     }
@@ -48,30 +47,38 @@ static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const unsigned kin
     }
 }
 
-static SP_ALWAYS_INLINE void run_columns(const unsigned kind, const depthwise *d, const float *x,
-                                         float *y, int64_t columns)
+static SP_ALWAYS_INLINE void run_columns(const unsigned kind, const int64_t step,
+                                         const depthwise *d, const sp_plane_row *r)
 {
     sp_epilogue_vectors vectors[SP_BLOCK_VECTORS];
-    int64_t i = 0;
+    const float *x = r->x;
+    float *y = r->y;
+    const int64_t *offsets = r->offsets;
+    int64_t left = r->columns;
     for (int64_t v = 0; v < SP_BLOCK_VECTORS; v++) {
         vectors[v] = sp_epilogue_of(kind, &d->epilogue, v * SP_VECTOR);
     }
-    for (; i + OUTPUTS <= columns; i += OUTPUTS) {
-        run_outputs(OUTPUTS, kind, d, vectors, x + i * SP_BLOCK, y + i * SP_BLOCK);
+    for (; left >= OUTPUTS; left -= OUTPUTS, x += OUTPUTS * step, y += OUTPUTS * SP_BLOCK) {
+        run_outputs(OUTPUTS, kind, step, d, vectors, offsets, x, y);
     }
-    for (; i + OUTPUTS / 2 <= columns; i += OUTPUTS / 2) {
-        run_outputs(OUTPUTS / 2, kind, d, vectors, x + i * SP_BLOCK, y + i * SP_BLOCK);
+    enum { HALF = OUTPUTS / 2 };
+    for (; left >= HALF; left -= HALF, x += HALF * step, y += HALF * SP_BLOCK) {
+        run_outputs(HALF, kind, step, d, vectors, offsets, x, y);
     }
-    for (; i < columns; i++) {
-        run_outputs(1, kind, d, vectors, x + i * SP_BLOCK, y + i * SP_BLOCK);
+    for (; left > 0; left--, x += step, y += SP_BLOCK) {
+        run_outputs(1, kind, step, d, vectors, offsets, x, y);
     }
 }
 
-static void run_row(const void *kernel, const float *x, float *y, sp_patch_row outputs)
+static void run_row(const void *kernel, const sp_plane_row *r)
 {
     const depthwise *d = kernel;
-    SP_EPILOGUE_CALL(d->epilogue.kind, run_columns, d, x, y, outputs.columns);
-    sp_activate(d->epilogue.activation, y, 1, 0, outputs.columns * SP_BLOCK);
+    if (r->step == SP_BLOCK) {
+        SP_EPILOGUE_CALL(d->epilogue.kind, run_columns, SP_BLOCK, d, r);
+    } else {
+        SP_EPILOGUE_CALL(d->epilogue.kind, run_columns, 2 * SP_BLOCK, d, r);
+    }
+    sp_activate(d->epilogue.activation, r->y, 1, 0, r->columns * SP_BLOCK);
 }
 
 sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)
@@ -85,9 +92,6 @@ sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)
     d.w = (const float *)tile->bindings[1] + block * SP_BLOCK * d.taps;
     sp_epilogue_init(&d.epilogue, tile);
     sp_epilogue_load(&d.epilogue, &lists, block * SP_BLOCK, SP_BLOCK, k->groups);
-    sp_patch patch;
-    sp_patch_begin(&patch, tile, d.offsets);
-    d.offsets[d.taps] = 0;
-    sp_patch_run(&patch, tile, tile->bindings[0], sp_epilogue_output(tile), 0, &d, run_row);
+    sp_plane_run(tile, tile->bindings[0], sp_epilogue_output(tile), 0, &d, run_row);
     return SP_OK;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maximum over windows of images in blocks of channels. */
 #include "ops/cpu/blocked/max_window.h"
+#include "ops/cpu/blocked/plane.h"
 
-static void run_row(const void *kernel, const float *x, float *y, sp_patch_row outputs)
+static void run_row(const void *kernel, const sp_plane_row *r)
 {
-    sp_max_row(kernel, x, y, outputs.columns);
+    const sp_conv_constants *k = kernel;
+    const sp_max_window w = {
+        .taps = k->kernel_h * k->kernel_w, .step = r->step, .offsets = r->offsets};
+    sp_max_row(&w, r->x, r->y, r->columns);
 }
 
 sp_status SP_KERNEL(max_pool_blocked_f32)(const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
-    sp_max_window w = {.taps = b->of.kernel_h * b->of.kernel_w, .step = SP_BLOCK};
-    sp_patch patch;
-    sp_patch_begin(&patch, tile, w.offsets);
-    sp_patch_run(&patch, tile, tile->bindings[0], tile->bindings[1], -__builtin_inff(), &w,
-                 run_row);
+    sp_plane_run(tile, tile->bindings[0], tile->bindings[1], -__builtin_inff(), &b->of, run_row);
     return SP_OK;
 }

@@ -8,8 +8,8 @@
 
 typedef struct sp_max_window {
     int64_t taps;
-    int64_t step; /* floats between the inputs of two neighbouring outputs */
-    int64_t offsets[SP_CONV_MAX_SEGMENT];
+    int64_t step;           /* floats between the inputs of two neighbouring outputs */
+    const int64_t *offsets; /* of the taps */
 } sp_max_window;
 
 /* Vectors that are computed together, so that one does not wait for itself at each tap. */

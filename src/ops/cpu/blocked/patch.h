@@ -12,6 +12,22 @@
 
 enum { SP_BLOCK = SP_CHANNEL_BLOCK, SP_BLOCK_VECTORS = SP_BLOCK / SP_VECTOR };
 
+static inline int64_t sp_window_span(int64_t kernel, int64_t dilation)
+{
+    return (kernel - 1) * dilation + 1;
+}
+
+/* Distances of the taps of a window from the first one, in order, in a block of channels whose rows
+ * are `row` floats. */
+static inline void sp_window_taps(const sp_conv_constants *k, int64_t row, int64_t *offsets)
+{
+    for (int64_t y = 0; y < k->kernel_h; y++) {
+        for (int64_t x = 0; x < k->kernel_w; x++) {
+            *offsets++ = y * k->dilation_h * row + x * k->dilation_w * SP_BLOCK;
+        }
+    }
+}
+
 /* The sizes of the patches of a window; elements are `step` floats. */
 typedef struct sp_patch {
     const sp_conv_constants *k;
@@ -142,58 +158,6 @@ static SP_ALWAYS_INLINE void sp_patch_copy(const sp_patch *p, const bool is_bloc
             const float *from = y >= 0 && y < k->in_h ? x + y * in_row : NULL;
             for (int64_t part = 0; part < p->parts; part++, out += p->part_columns * p->step) {
                 sp_patch_copy_part(p, is_blocked, from, start + part, padding, out);
-            }
-        }
-    }
-}
-
-/* ---- kernels whose blocks of channels are computed each by itself ---- */
-
-/* The plane of a tile, one block of channels of one image. */
-static inline int64_t sp_patch_plane(const sp_tile *tile)
-{
-    const sp_blocked_constants *b = tile->constants;
-    const int64_t blocks = (b->of.groups + SP_BLOCK - 1) / SP_BLOCK;
-    return tile->index[2] * blocks + tile->index[1];
-}
-
-/* Chooses the patches of the tile's rows, and the distances of the taps. */
-static inline void sp_patch_begin(sp_patch *p, const sp_tile *tile, int64_t *offsets)
-{
-    const sp_blocked_constants *b = tile->constants;
-    sp_patch_choose(p, &b->of, SP_BLOCK, 1, b->tile_rows, b->of.out_w);
-    sp_patch_taps(p, offsets);
-}
-
-/* Outputs [column, column + columns) of a row of a plane. */
-typedef struct sp_patch_row {
-    int64_t row, column, columns;
-} sp_patch_row;
-
-/* Computes the tile's outputs: run_row(kernel, x, y, outputs) for each row of a patch, whose first
- * output has the input x of the patch. The tensors are x and y. */
-static SP_ALWAYS_INLINE void sp_patch_run(const sp_patch *p, const sp_tile *tile, const float *x,
-                                          float *y, const float padding, const void *kernel,
-                                          void (*const run_row)(const void *kernel, const float *x,
-                                                                float *y, sp_patch_row outputs))
-{
-    const sp_blocked_constants *b = tile->constants;
-    const sp_conv_constants *k = &b->of;
-    const int64_t plane = sp_patch_plane(tile);
-    const int64_t first = tile->index[0] * b->tile_rows;
-    const int64_t last = sp_size_least(first + b->tile_rows, k->out_h);
-    float patch[SP_PATCH_ELEMENTS];
-    x += plane * k->in_h * k->in_w * SP_BLOCK;
-    y += plane * k->out_h * k->out_w * SP_BLOCK;
-    for (int64_t row = first; row < last; row += p->rows) {
-        const int64_t rows = sp_size_least(p->rows, last - row);
-        for (int64_t column = 0; column < k->out_w; column += p->columns) {
-            const int64_t columns = sp_size_least(p->columns, k->out_w - column);
-            sp_patch_copy(p, true, x, 1, row, rows, column, padding, patch);
-            for (int64_t r = 0; r < rows; r++) {
-                run_row(kernel, patch + r * p->out_row,
-                        y + ((row + r) * k->out_w + column) * SP_BLOCK,
-                        (sp_patch_row){row + r, column, columns});
             }
         }
     }
