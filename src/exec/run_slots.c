@@ -66,10 +66,10 @@ uint32_t sp__run_slots_free_locked(const sp_run_slots *slots)
     return free;
 }
 
-/* A slot that is kept for others, unless runs wait, for which it is meant then. */
-static bool kept_steal(sp_run_slots *slots, uint64_t word)
+/* A slot that is kept for others, unless waiters of the mask wait, for which it is meant then. */
+static bool kept_steal(sp_run_slots *slots, uint64_t word, uint64_t waiters)
 {
-    if ((word & ANY_WAITER) != 0) return false;
+    if ((word & waiters) != 0) return false;
     for (uint32_t i = 0; i < SP_KEPT_SLOTS; i++) {
         if (kept_take(&slots->free.kept[i]) != SP_KEPT_NONE) return true;
     }
@@ -114,11 +114,13 @@ static bool free_acquire(sp_run_slots *slots, uint64_t *word)
 
 bool sp__run_word_acquire_locked(sp_run_slots *slots, bool may_take, uint64_t refused)
 {
+    const uint64_t before_sleep = SP_PLANTED(left_withheld) ? ANY_WAITER : ANY_CLAIM_OR_SUBMITTED;
     uint64_t word = sp_load_relaxed(&slots->free.word);
     for (;;) {
         const bool is_free =
             may_take && !SP_PLANTED(line_up_blindly) && sp__run_word_free(word) != 0;
-        if (may_take && !is_free && kept_steal(slots, word)) return true;
+        /* A slot that is left to its owner, before the caller sleeps: a free one would be taken. */
+        if (may_take && !is_free && kept_steal(slots, word, before_sleep)) return true;
         const uint64_t next = is_free ? word - SP_RUN_ONE_FREE : word + refused;
         /* Acquire: a free slot's last owner; sequentially consistent: see sp__run_slots_sweep. */
         if (sp_cas_seq_cst(&slots->free.word, &word, next)) return is_free;
@@ -168,7 +170,7 @@ bool sp__run_slots_try_acquire(sp_run_slots *slots, const sp_run_terms *terms)
     const uint32_t kept = terms != NULL ? kept_take(kept_of(slots, terms)) : SP_KEPT_NONE;
     if (kept == SP_KEPT_LEFT) note_return();
     if (SP_LIKELY(kept != SP_KEPT_NONE)) return true;
-    if (!free_acquire(slots, &word)) return kept_steal(slots, word);
+    if (!free_acquire(slots, &word)) return kept_steal(slots, word, ANY_WAITER);
     if (sp__run_word_threads(word) != 0) note_return();
     return true;
 }

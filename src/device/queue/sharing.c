@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/delay.h"
 
-/* How long a worker spins after the last tile that it has run. */
+/* How long a worker spins after the last tile that it has run, or a wake-up that came too late. */
 #define SPIN_NS 100000u
 /* Turns of spinning between two looks at the clock and at the cores. */
 #define TURNS_PER_LOOK 32u
@@ -70,7 +70,9 @@ bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns)
     const uint64_t share_ns = device->options.share_ns;
     if (ns < share_ns) return false;
     if (ns >= SHORT_MOST * share_ns || SP_PLANTED(shares_when_crowded)) return true;
-    return device_has_spare_cores(device);
+    /* Workers that spin for the next dispatch are on cores that are free for this one. */
+    const uint32_t ready = (uint32_t)__builtin_popcountll(sp_load_relaxed(&device->spinning));
+    return device_share_room(device) + ready > device->base.limits.width / SPARE_SHARE;
 }
 
 bool sp__queue_has_tiles_to_share(const sp_command_queue *queue)

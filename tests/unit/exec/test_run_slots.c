@@ -135,6 +135,40 @@ TEST(kept_slots_are_free_for_others)
     world_end(&w, SLOTS);
 }
 
+/* A thread that waits though slots are free: as many runs of its flow as may be have one. */
+typedef struct limited_world {
+    slots_world *world;
+    sp_run_terms terms;
+} limited_world;
+
+static void run_beside_its_flow(void *arg)
+{
+    const limited_world *limited = arg;
+    run_on(limited->world, &limited->terms);
+}
+
+TEST(slots_that_are_left_are_free_for_newcomers)
+{
+    slots_world w;
+    world_begin(&w, 2);
+    sp_run_flow flow = {.limit = 1};
+    limited_world limited = {&w, {.lane = 1, .flow = &flow, .is_counted = true}};
+    const sp_run_terms owner = {.lane = 0}, newcomer = {.lane = 2, .is_refused = true};
+    CHECK_OK(sp__run_slots_acquire(&w.slots, &limited.terms));
+    CHECK_OK(sp__run_slots_acquire(&w.slots, &owner));
+    sp_thread thread;
+    REQUIRE_OK(sp_thread_create(&thread, "limited", run_beside_its_flow, &limited));
+    while (sp__run_slots_waiting(&w.slots) == 0) sp_thread_yield();
+    sp__thread_record()->tenure.returns_soon = true;
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, &owner));
+    CHECK_EQ_U64(sp__run_slots_waiting(&w.slots), 1);
+    CHECK_OK(sp__run_slots_acquire(&w.slots, &newcomer));
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, &newcomer));
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, &limited.terms));
+    sp_thread_join(&thread);
+    world_end(&w, 2);
+}
+
 /* Threads 0 and 1 run without a pause until thread 2 has had all its turns. */
 static void run_beside_hogs(void *arg, uint32_t index)
 {
