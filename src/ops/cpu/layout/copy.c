@@ -72,18 +72,50 @@ sp_status SP_KERNEL(copy_strided)(const sp_tile *tile)
     return SP_OK;
 }
 
-/* Copies each part of each row, to the whole or from it. */
+/* One part of short rows: `size` bytes each, which is a constant after inlining for some sizes. */
+static SP_ALWAYS_INLINE void copy_column(const size_t size, int64_t rows, char *part, char *piece,
+                                         int64_t row_bytes, bool is_split)
+{
+    for (int64_t row = 0; row < rows; row++, part += size, piece += row_bytes) {
+        memcpy(is_split ? part : piece, is_split ? piece : part, size);
+    }
+}
+
+static void copy_short_rows(const sp_concat_constants *k, int64_t rows, uint32_t i, char *part,
+                            char *piece, bool is_split)
+{
+    switch (k->part_bytes[i]) {
+    case 4:
+        copy_column(4, rows, part, piece, k->row_bytes, is_split);
+        break;
+    case 8:
+        copy_column(8, rows, part, piece, k->row_bytes, is_split);
+        break;
+    case 16:
+        copy_column(16, rows, part, piece, k->row_bytes, is_split);
+        break;
+    default:
+        copy_column((size_t)k->part_bytes[i], rows, part, piece, k->row_bytes, is_split);
+        break;
+    }
+}
+
+/* Copies each part of each row, to the whole or from it. Parts of short rows are copied one after
+ * the other: a call for each of their few bytes takes longer. */
 static void copy_parts(const sp_tile *tile, char *whole, void *const *parts, bool is_split)
 {
+    enum { SHORT_ROW = 256 };
     const sp_concat_constants *k = tile->constants;
     const int64_t first = tile->index[0] * k->tile_outer;
     const int64_t last = first + k->tile_outer < k->outer ? first + k->tile_outer : k->outer;
-    for (int64_t row = first; row < last; row++) {
+    const int64_t together = k->row_bytes <= SHORT_ROW ? last - first : 1;
+    for (int64_t row = first; row < last; row += together) {
         for (uint32_t i = 0; i < k->parts; i++) {
             if (k->part_bytes[i] == 0) continue;
             char *part = (char *)parts[i] + row * k->part_bytes[i];
             char *piece = whole + row * k->row_bytes + k->part_offset[i];
-            memcpy(is_split ? part : piece, is_split ? piece : part, (size_t)k->part_bytes[i]);
+            if (together > 1) copy_short_rows(k, together, i, part, piece, is_split);
+            else memcpy(is_split ? part : piece, is_split ? piece : part, (size_t)k->part_bytes[i]);
         }
     }
 }

@@ -97,25 +97,49 @@ sp_status sp__pad_infer(sp_op_call *call)
     return SP_OK;
 }
 
+/* Joins dimension i, which is not padded, with the one before it, if that one is not either, or is
+ * padded with a constant: rows get longer and fewer, up to those of a tile. */
+static bool join_dimension(const sp_shape *x, uint32_t i, bool is_constant, sp_pad_constants *k)
+{
+    const uint32_t last = k->rank - 1;
+    const bool is_last_padded = k->lead[last] != 0 || k->in[last] != k->out[last];
+    int64_t lead;
+    if (is_last_padded && !is_constant && !SP_PLANTED(pad_joins_edges)) return false;
+    if (k->out[last] > SP_TILE_ELEMENTS / x->dims[i]) return false;
+    if (__builtin_mul_overflow(k->lead[last], x->dims[i], &lead)) return false;
+    k->in[last] *= x->dims[i];
+    k->out[last] *= x->dims[i];
+    k->lead[last] = lead;
+    return true;
+}
+
+/* Sets the dimensions of the call; a scalar has one. */
+static void set_dimensions(const sp_shape *x, const sp_shape *y, const pad_sizes *sizes,
+                           sp_pad_constants *k)
+{
+    k->rank = 1;
+    k->in[0] = k->out[0] = 1;
+    for (uint32_t i = 0; i < y->rank; i++) {
+        const bool is_padded = sizes->lead[i] != 0 || sizes->trail[i] != 0;
+        if (!is_padded && join_dimension(x, i, sizes->mode == SP_PAD_CONSTANT, k)) continue;
+        const bool is_first = k->rank == 1 && k->in[0] == 1 && k->out[0] == 1 && k->lead[0] == 0;
+        const uint32_t next = is_first ? 0 : k->rank++;
+        k->in[next] = x->dims[i];
+        k->out[next] = y->dims[i];
+        k->lead[next] = sizes->lead[i];
+    }
+}
+
 sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
     pad_sizes sizes;
     SP_TRY(read_sizes(call, &sizes));
     const sp_shape *x = &call->inputs[0].shape, *y = &call->outputs[0].shape;
-    sp_pad_constants k = {.rank = y->rank,
-                          .element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype),
+    sp_pad_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype),
                           .mode = sizes.mode,
                           .has_value = call->version >= 11 && sp__op_has_input(call, INPUT_VALUE)};
-    for (uint32_t i = 0; i < y->rank; i++) {
-        k.in[i] = x->dims[i];
-        k.out[i] = y->dims[i];
-        k.lead[i] = sizes.lead[i];
-    }
-    if (k.rank == 0) { /* a scalar has nothing to pad */
-        k.rank = 1;
-        k.in[0] = k.out[0] = 1;
-    }
+    set_dimensions(x, y, &sizes, &k);
     if (call->version < 11) {
         const float value = sp__attribute_float(call->attributes, "value", 0.0f);
         const double wide = (double)value;

@@ -195,6 +195,28 @@ TEST(pad_fills_mirrors_and_crops)
     check_pad("edge", SHAPE(2, 3), (int64_t[]){40000, 1, 2, 3}); /* several tiles */
 }
 
+/* Most dimensions are not padded: those are joined. */
+TEST(pad_of_random_shapes)
+{
+    static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
+    data_random random = {1};
+    for (uint64_t n = 0; n < test_count(20000, 1000); n++) {
+        const int mode = (int)(data_next(&random) % 4);
+        sp_shape shape = {.rank = 1 + (uint32_t)(data_next(&random) % 5)};
+        int64_t pads[2 * SP_MAX_RANK] = {0};
+        for (uint32_t d = 0; d < shape.rank; d++) {
+            int64_t *lead = &pads[d], *trail = &pads[d + shape.rank];
+            shape.dims[d] = 2 + (int64_t)(data_next(&random) % 3);
+            if (mode != 2 && data_next(&random) % 4 == 0) shape.dims[d] = 1;
+            if (data_next(&random) % 3 != 0) continue;
+            *lead = (int64_t)(data_next(&random) % 5) - 2;
+            *trail = (int64_t)(data_next(&random) % 5) - 2;
+            while (shape.dims[d] + *lead + *trail < 1) ++*trail;
+        }
+        check_pad(modes[mode], shape, pads);
+    }
+}
+
 TEST(pad_takes_attributes_before_11_and_axes_from_18)
 {
     const int64_t pads[] = {0, 1, 0, 0};
