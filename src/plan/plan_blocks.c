@@ -7,14 +7,9 @@
 
 /* ---- copies ---- */
 
-/* Adds a copy for `step`. `fits`: its grid does. */
-static sp_status add_reorder(sp_block_pass *pass, const sp_plan_step *step, bool fits,
-                             sp_plan_step copy)
+static sp_status fail_large(void)
 {
-    if (!fits) return sp__fail(SP_EXHAUSTED, "an image has too many elements for one copy");
-    copy.node_name = step->node_name;
-    copy.op_name = "Reorder";
-    return sp__plan_add_step(pass->builder, &copy);
+    return sp__fail(SP_EXHAUSTED, "an image has too many elements for one copy");
 }
 
 static sp_status add_copy(sp_block_pass *pass, const sp_plan_step *step, const sp_image_form *form,
@@ -27,12 +22,37 @@ static sp_status add_copy(sp_block_pass *pass, const sp_plan_step *step, const s
     bindings[blocks ? 0 : 1].bytes = plain;
     sp_channels_constants constants;
     sp_plan_step copy = {.kernel = kernel,
+                         .node_name = step->node_name,
+                         .op_name = "Reorder",
                          .binding_count = 2,
                          .bindings = bindings,
                          .constants = &constants,
                          .constant_bytes = sizeof constants};
-    const bool fits = sp__blocked_copy(form, &constants, copy.grid);
-    return add_reorder(pass, step, fits, copy);
+    if (!sp__blocked_copy(form, &constants, copy.grid)) return fail_large();
+    return sp__plan_add_step(pass->builder, &copy);
+}
+
+sp_status sp__block_add_move(sp_block_pass *pass, const sp_plan_step *step,
+                             const sp_block_move *move)
+{
+    uint32_t offsets;
+    SP_TRY(sp__block_move_offsets(pass, move->from_form, move->first, move->to_form, &offsets));
+    const sp_plan_binding bindings[3] = {
+        sp__block_binding(move->from, move->from_form, false),
+        {.where = SP_PLACE_ARENA, .index = offsets, .bytes = pass->builder->values[offsets].bytes},
+        sp__block_binding(move->to, move->to_form, true)};
+    sp_channels_move_constants constants;
+    sp_plan_step copy = {.kernel = SP_KERNEL_ID_channels_move,
+                         .node_name = step->node_name,
+                         .op_name = step->op_name,
+                         .binding_count = 3,
+                         .bindings = bindings,
+                         .constants = &constants,
+                         .constant_bytes = sizeof constants};
+    if (!sp__blocked_move(move->from_form, move->to_form, &constants, copy.grid)) {
+        return fail_large();
+    }
+    return sp__plan_add_step(pass->builder, &copy);
 }
 
 /* Moves the blocks of a value to another form of the same images. */
@@ -42,24 +62,13 @@ static sp_status move_blocks(sp_block_pass *pass, const sp_plan_step *step, uint
     sp_block_value *value = &pass->values[root];
     const sp_image_form from = value->form;
     const uint64_t bytes = (uint64_t)sp__image_form_count(form) * sizeof(float);
-    uint32_t offsets, to;
-    SP_TRY(sp__block_move_offsets(pass, &from, form, &offsets));
-    SP_TRY(sp__plan_add_value(pass->builder, bytes, &to));
-    const sp_plan_binding bindings[3] = {
-        sp__block_binding(value->blocked, &from, false),
-        {.where = SP_PLACE_ARENA, .index = offsets, .bytes = pass->builder->values[offsets].bytes},
-        sp__block_binding(to, form, true)};
-    sp_channels_move_constants constants;
-    sp_plan_step copy = {.kernel = SP_KERNEL_ID_channels_move,
-                         .binding_count = 3,
-                         .bindings = bindings,
-                         .constants = &constants,
-                         .constant_bytes = sizeof constants};
-    const bool fits = sp__blocked_move(&from, form, &constants, copy.grid);
+    const sp_plan_step names = {.node_name = step->node_name, .op_name = "Reorder"};
+    sp_block_move move = {.from = value->blocked, .from_form = &from, .to_form = form};
+    SP_TRY(sp__plan_add_value(pass->builder, bytes, &move.to));
     value->form = *form;
-    value->blocked = to;
+    value->blocked = move.to;
     value->writer = pass->builder->plan->step_count;
-    return add_reorder(pass, step, fits, copy);
+    return sp__block_add_move(pass, &names, &move);
 }
 
 bool sp__block_is_in_form(const sp_block_pass *pass, uint32_t root, const sp_image_form *form)

@@ -37,6 +37,20 @@ sp_status sp__block_read_plain(sp_block_pass *pass, const sp_plan_step *step, ui
 sp_status sp__block_read(sp_block_pass *pass, const sp_plan_step *step, uint32_t root,
                          const sp_image_form *form, uint32_t *blocked);
 
+/* A copy of a blocked value to other lanes: its channels are those of the copy from `first` on, and
+ * the others are +0. */
+typedef struct sp_block_move {
+    uint32_t from;
+    const sp_image_form *from_form;
+    uint32_t to;
+    const sp_image_form *to_form;
+    int64_t first;
+} sp_block_move;
+
+/* Adds it; `step` gives the names. */
+sp_status sp__block_add_move(sp_block_pass *pass, const sp_plan_step *step,
+                             const sp_block_move *move);
+
 /* The blocks that a step writes in place of the value. */
 sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_form *form,
                           uint32_t *blocked);
@@ -48,6 +62,7 @@ sp_status sp__block_plain(sp_block_pass *pass, const sp_plan_step *step);
  * second is for steps that compute or move elements, the others for those that become views. */
 sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 sp_status sp__block_elements(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
+sp_status sp__block_join(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 sp_status sp__block_view(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 sp_status sp__block_view_parts(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 

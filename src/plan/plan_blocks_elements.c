@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps that compute or move elements of images in blocks of channels: functions of one and of two
- * operands, Concat, Resize. */
+ * operands, Resize. */
 #include <string.h>
 
 #include "base/error.h"
@@ -256,124 +256,7 @@ static sp_status block_binary(sp_block_pass *pass, const sp_plan_step *step, boo
                    : block_channel_op(pass, step, &b, is_done);
 }
 
-/* ---- images that are joined and cut ---- */
-
-/* Images that are joined along their channels. */
-typedef struct join {
-    const sp_concat_constants *k;
-    sp_image_form parts[SP_CONCAT_MAX_PARTS], whole;
-} join;
-
-/* Many parts are joined by several steps, each of which writes some of the output. */
-static bool is_all_of_join(const sp_concat_constants *k)
-{
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < k->parts; i++) bytes += k->part_bytes[i];
-    return bytes == k->row_bytes;
-}
-
-static int64_t part_count(const sp_concat_constants *k, uint32_t part)
-{
-    return k->outer * k->part_bytes[part] / (int64_t)sizeof(float);
-}
-
-/* The pixels of the first part that is blocked; 0 if none is. */
-static sp_status find_pixels(sp_block_pass *pass, const sp_plan_step *step, const join *j,
-                             int64_t *pixels)
-{
-    *pixels = 0;
-    for (uint32_t i = 0; i < j->k->parts && *pixels == 0; i++) {
-        const sp_plan_binding *part = &step->bindings[i];
-        if (sp__block_form(pass, part, part_count(j->k, i)) == NULL) continue;
-        SP_TRY(sp__block_regroup(pass, part->index, j->k->outer));
-        const sp_image_form *form = &pass->values[part->index].form;
-        if (form->images == j->k->outer) *pixels = form->pixels;
-    }
-    return SP_OK;
-}
-
-/* The forms in which the parts are read; false if one has no channels of so many pixels. */
-static sp_status find_parts(sp_block_pass *pass, const sp_plan_step *step, int64_t pixels, join *j,
-                            bool *are_parts)
-{
-    const int64_t channel = pixels * (int64_t)sizeof(float);
-    *are_parts = false;
-    for (uint32_t i = 0; i < j->k->parts; i++) {
-        const sp_plan_binding *part = &step->bindings[i];
-        const int64_t count = part_count(j->k, i), channels = j->k->part_bytes[i] / channel;
-        if (j->k->part_bytes[i] % channel != 0 || channels == 0) return SP_OK;
-        if (!sp__block_is_whole(pass, part, count)) return SP_OK;
-        j->parts[i] = (sp_image_form){j->k->outer, channels, pixels, NULL};
-        const sp_image_form *form = sp__block_form(pass, part, count);
-        if (form == NULL || form->pixels != pixels) continue;
-        SP_TRY(sp__block_regroup(pass, part->index, j->k->outer));
-        if (form->images == j->k->outer) j->parts[i] = sp__block_dense(form);
-    }
-    *are_parts = true;
-    return SP_OK;
-}
-
-/* The form of the joined images: the blocks of the parts, one after the other. */
-static sp_status find_whole(sp_block_pass *pass, join *j)
-{
-    sp_image_form *whole = &j->whole;
-    int64_t blocks = 0, channels = 0;
-    for (uint32_t i = 0; i < j->k->parts; i++) channels += j->parts[i].channels;
-    uint32_t *lanes = sp__block_lanes_create(channels);
-    if (lanes == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
-    *whole = (sp_image_form){j->parts[0].images, channels, j->parts[0].pixels, NULL};
-    channels = 0;
-    for (uint32_t i = 0; i < j->k->parts; i++) {
-        for (int64_t c = 0; c < j->parts[i].channels; c++) {
-            const int64_t lane = sp__image_form_lane(&j->parts[i], c);
-            lanes[channels++] = (uint32_t)(blocks * SP_CHANNEL_BLOCK + lane);
-        }
-        blocks += sp__image_form_blocks(&j->parts[i]);
-    }
-    const sp_status status = sp__block_map(pass, lanes, channels, blocks, &whole->map);
-    sp_free(lanes);
-    return status;
-}
-
-static sp_status add_join(sp_block_pass *pass, const sp_plan_step *step, const join *j)
-{
-    const int64_t block = j->whole.pixels * SP_CHANNEL_BLOCK * (int64_t)sizeof(float);
-    sp_plan_binding bindings[SP_MAX_BINDINGS];
-    sp_concat_constants k = *j->k;
-    uint32_t value;
-    k.row_bytes = 0;
-    for (uint32_t i = 0; i < k.parts; i++) {
-        SP_TRY(sp__block_read(pass, step, step->bindings[i].index, &j->parts[i], &value));
-        bindings[i] = sp__block_binding(value, &j->parts[i], false);
-        k.part_offset[i] = k.row_bytes;
-        k.part_bytes[i] = sp__image_form_blocks(&j->parts[i]) * block;
-        k.row_bytes += k.part_bytes[i];
-    }
-    SP_TRY(sp__block_write(pass, sp__block_output(step)->index, &j->whole, &value));
-    bindings[k.parts] = sp__block_binding(value, &j->whole, true);
-    sp_plan_step blocked = *step;
-    blocked.bindings = bindings;
-    blocked.constants = &k;
-    return sp__plan_add_step(pass->builder, &blocked);
-}
-
-/* Along the channels: the blocks of the parts are copied. */
-static sp_status block_concat(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
-{
-    join j = {.k = step->constants};
-    const int64_t all = j.k->outer * j.k->row_bytes / (int64_t)sizeof(float);
-    int64_t pixels;
-    bool are_parts;
-    if (!is_all_of_join(j.k)) return SP_OK;
-    if (!sp__block_is_whole(pass, sp__block_output(step), all)) return SP_OK;
-    SP_TRY(find_pixels(pass, step, &j, &pixels));
-    if (pixels == 0) return SP_OK;
-    SP_TRY(find_parts(pass, step, pixels, &j, &are_parts));
-    if (!are_parts) return SP_OK;
-    SP_TRY(find_whole(pass, &j));
-    *is_done = sp__image_form_is_dense(&j.whole);
-    return *is_done ? add_join(pass, step, &j) : SP_OK;
-}
+/* ---- moving ---- */
 
 /* The nearest element along rows or columns of images. */
 static sp_status block_resize(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
@@ -416,7 +299,7 @@ sp_status sp__block_elements(sp_block_pass *pass, const sp_plan_step *step, bool
     case SP_KERNEL_ID_min_f32:
         return block_binary(pass, step, is_done);
     case SP_KERNEL_ID_concat:
-        return block_concat(pass, step, is_done);
+        return sp__block_join(pass, step, is_done);
     case SP_KERNEL_ID_resize_nearest:
         return block_resize(pass, step, is_done);
     default:

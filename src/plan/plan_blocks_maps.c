@@ -164,16 +164,17 @@ sp_status sp__block_offsets(sp_block_pass *pass, const sp_image_form *form, uint
     return add_offsets(pass, offsets, form->channels, value);
 }
 
-sp_status sp__block_move_offsets(sp_block_pass *pass, const sp_image_form *from,
+sp_status sp__block_move_offsets(sp_block_pass *pass, const sp_image_form *from, int64_t first,
                                  const sp_image_form *to, uint32_t *value)
 {
     const int64_t lanes = sp__image_form_blocks(to) * SP_CHANNEL_BLOCK;
     int64_t *offsets = sp_calloc((size_t)lanes, sizeof *offsets);
     if (offsets == NULL) return fail_no_memory();
     for (int64_t i = 0; i < lanes; i++) offsets[i] = -1;
-    for (int64_t c = 0; c < to->channels; c++) {
+    for (int64_t c = 0; c < from->channels; c++) {
         const int64_t lane = SP_PLANTED(map_ignored) ? c : sp__image_form_lane(from, c);
-        offsets[sp__image_form_lane(to, c)] = offset_of(lane, from->pixels);
+        const int64_t moved = SP_PLANTED(zeros_behind) ? c : first + c;
+        offsets[sp__image_form_lane(to, moved)] = offset_of(lane, from->pixels);
     }
     return add_offsets(pass, offsets, lanes, value);
 }

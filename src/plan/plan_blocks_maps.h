@@ -26,10 +26,10 @@ int64_t sp__block_plane_lane(const sp_image_form *form, int64_t plane);
  * blocks of its own; otherwise its form is as before. */
 sp_status sp__block_regroup(sp_block_pass *pass, uint32_t root, int64_t images);
 
-/* The constant with the offsets of a form's channels, for conv_blocked_f32; with those of a copy,
- * for channels_move. */
+/* The constant with the offsets of a form's channels, for conv_blocked_f32; with those of a copy
+ * (sp_block_move), for channels_move. */
 sp_status sp__block_offsets(sp_block_pass *pass, const sp_image_form *form, uint32_t *value);
-sp_status sp__block_move_offsets(sp_block_pass *pass, const sp_image_form *from,
+sp_status sp__block_move_offsets(sp_block_pass *pass, const sp_image_form *from, int64_t first,
                                  const sp_image_form *to, uint32_t *value);
 
 /* Is the operand a constant of the graph? Then it can be packed: `depth` floats for each channel,

@@ -224,6 +224,31 @@ static void add_concat(image_graph *g)
     add_node(&g->graph, node);
 }
 
+/* Zeros before or behind an image's channels, and now and then -0 among them. */
+static void add_zeros(image_graph *g)
+{
+    static float values[1 << 16];
+    const image from = *any_value(g);
+    image to = from;
+    const int64_t more = pick(g, 1, 40);
+    const int64_t dims[4] = {g->images, more, from.height, from.width};
+    const int64_t count = dims[0] * dims[1] * dims[2] * dims[3];
+    to.channels += more;
+    if (to.channels > 128 || count > (int64_t)SP_COUNT_OF(values)) return;
+    char name[16], inputs[64];
+    values[count - 1] = one_in(g, 8) ? -0.0f : 0;
+    (void)snprintf(name, sizeof name, "w%d", g->weights++);
+    writer tensor = make_tensor(name, 1, dims, 4, values, (size_t)count * sizeof(float));
+    write_message(&g->graph, GRAPH_INITIALIZER_FIELD, &tensor);
+    values[count - 1] = 0;
+    const bool is_first = one_in(g, 2);
+    (void)snprintf(inputs, sizeof inputs, "%s %s", is_first ? name : from.name,
+                   is_first ? from.name : name);
+    writer node = make_node("Concat", inputs, new_value(g, &to)->name);
+    add_attribute_int(&node, "axis", 1);
+    add_node(&g->graph, node);
+}
+
 static void add_resize(image_graph *g)
 {
     const image from = *any_value(g);
@@ -376,7 +401,10 @@ static void add_view(image_graph *g)
 
 static void add_any(image_graph *g)
 {
-    switch (pick(g, 0, 16)) {
+    switch (pick(g, 0, 17)) {
+    case 17:
+        add_zeros(g);
+        return;
     case 13:
         add_shuffle(g);
         return;
