@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/blocked.h"
 
+#include "base/macros.h"
 #include "base/size.h"
 #include "ops/ops.h"
 #include "ops/schema/nn/window.h"
@@ -118,6 +119,37 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
                                          .column_stride = depth};
     out->packed_bytes = (uint64_t)(k->groups * blocks * block * depth) * sizeof(float);
     return tile_conv(out, blocks);
+}
+
+/* So many filters read each pixel that the time of a copy does not count. */
+#define THIN_FILTERS 32
+
+bool sp__blocked_thin(const sp_conv_constants *conv, const sp_image_form *form,
+                      sp_conv_constants *thin, sp_copy_constants *copy, uint32_t grid[3])
+{
+    const sp_conv_constants *k = conv;
+    const int64_t planes = form->images * sp__image_form_blocks(form), block = SP_CHANNEL_BLOCK;
+    const bool is_pointwise =
+        k->kernel_h == 1 && k->kernel_w == 1 && k->pad_top == 0 && k->pad_left == 0;
+    if (!is_pointwise || (k->stride_h == 1 && k->stride_w == 1)) return false;
+    if (k->groups > 1 || k->filters < THIN_FILTERS) return false;
+    if ((k->out_h - 1) * k->stride_h >= k->in_h || (k->out_w - 1) * k->stride_w >= k->in_w) {
+        return false; /* padding behind */
+    }
+    const int64_t row = SP_PLANTED(thin_rows) ? 1 : k->stride_h;
+    *thin = *conv;
+    thin->in_h = k->out_h;
+    thin->in_w = k->out_w;
+    thin->stride_h = thin->stride_w = 1;
+    *copy = (sp_copy_constants){
+        .rank = 4,
+        .element_bytes = sizeof(float),
+        .count = planes * k->out_h * k->out_w * block,
+        .tile_count = SP_TILE_ELEMENTS,
+        .dims = {planes, k->out_h, k->out_w, block},
+        .x = {k->in_h * k->in_w * block, row * k->in_w * block, k->stride_w * block, 1},
+        .y = {k->out_h * k->out_w * block, k->out_w * block, block, 1}};
+    return set_grid(grid, (uint64_t)quotient_up(copy->count, copy->tile_count), 1, 1);
 }
 
 /* Filters that do not fill a block. */

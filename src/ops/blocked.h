@@ -73,6 +73,11 @@ typedef struct sp_blocked_call {
  * the call may have offsets, and of y begin with the group's first channel. */
 bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_blocked_call *out);
 
+/* A pointwise convolution with a stride reads some pixels of x, `form`: the convolution without a
+ * stride of a copy of those, and the call of copy_strided that makes it, in the form's lanes. */
+bool sp__blocked_thin(const sp_conv_constants *conv, const sp_image_form *form,
+                      sp_conv_constants *thin, sp_copy_constants *copy, uint32_t grid[3]);
+
 /* May it have offsets? */
 bool sp__blocked_has_offsets(const sp_blocked_call *call);
 

@@ -144,6 +144,22 @@ sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_for
     return SP_OK;
 }
 
+sp_status sp__block_add_root(sp_block_pass *pass, const sp_image_form *form, uint32_t *root)
+{
+    SP_TRY(sp__plan_add_value(pass->builder, (uint64_t)sp__image_form_count(form) * sizeof(float),
+                              root));
+    for (; pass->value_count <= *root; pass->value_count++) {
+        sp_block_value *values =
+            sp_grow(pass->values, pass->value_count, &pass->value_capacity, sizeof *values);
+        if (values == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+        pass->values = values;
+        values[pass->value_count] = (sp_block_value){.blocked = SP_NO_VALUE};
+    }
+    pass->values[*root] = (sp_block_value){
+        .blocked = *root, .form = *form, .writer = pass->builder->plan->step_count};
+    return SP_OK;
+}
+
 /* ---- the pass ---- */
 
 sp_status sp__block_plain(sp_block_pass *pass, const sp_plan_step *step)
@@ -186,6 +202,7 @@ sp_status sp__plan_block(sp_plan_builder *builder)
     sp_plan_step *steps = builder->steps;
     const uint32_t count = plan->step_count, value_count = builder->value_count;
     if (count == 0) return SP_OK;
+    pass.value_count = pass.value_capacity = value_count;
     pass.values = sp_calloc(value_count, sizeof *pass.values);
     if (pass.values == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
     for (uint32_t i = 0; i < value_count; i++) {

@@ -23,10 +23,10 @@ typedef struct sp_block_value {
 /* One pass over the recorded steps. */
 typedef struct sp_block_pass {
     sp_plan_builder *builder;
-    sp_block_value *values;      /* by root of the recorded steps */
+    sp_block_value *values;      /* by root of the recorded steps, and those that are added */
     const sp_channel_map **maps; /* grows; owned (plan_blocks_maps.h) */
     uint32_t *offsets;           /* grows: values that are lists of offsets */
-    uint32_t map_count, map_capacity, offset_count, offset_capacity;
+    uint32_t value_count, value_capacity, map_count, map_capacity, offset_count, offset_capacity;
 } sp_block_pass;
 
 /* Is it blocked in this form? */
@@ -54,6 +54,9 @@ sp_status sp__block_add_move(sp_block_pass *pass, const sp_plan_step *step,
 /* The blocks that a step writes in place of the value. */
 sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_form *form,
                           uint32_t *blocked);
+
+/* Adds a root value in this form, which the step that is added next writes. */
+sp_status sp__block_add_root(sp_block_pass *pass, const sp_image_form *form, uint32_t *root);
 
 /* Adds a step that reads and writes plain values. */
 sp_status sp__block_plain(sp_block_pass *pass, const sp_plan_step *step);

@@ -178,12 +178,54 @@ static sp_status block_rows(sp_block_pass *pass, const sp_plan_step *step, bool 
     return sp__block_plain(pass, &rows);
 }
 
+/* The call, which is one of blocks. */
+static sp_status add_conv(sp_block_pass *pass, const sp_plan_step *step, sp_blocked_call *call)
+{
+    conv_operands operands = {.bias = step->bindings[2]};
+    SP_TRY(set_maps(pass, step->bindings[0].index, call, &operands));
+    SP_TRY(pack_weights(pass, step, call, &operands.weights));
+    return add_call(pass, step, SP_KERNEL_ID_conv_blocked_f32, call, &operands);
+}
+
+/* Of a blocked x: a copy of the pixels that a pointwise convolution with a stride reads, and the
+ * convolution of that, whose outputs read channels where they are. */
+static sp_status block_thin(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
+    const sp_plan_binding *x = &step->bindings[0];
+    const sp_image_form from = pass->values[x->index].form;
+    sp_conv_constants conv;
+    sp_copy_constants k;
+    sp_blocked_call call;
+    uint32_t grid[3], blocked, root;
+    if (!sp__blocked_thin(step->constants, &from, &conv, &k, grid)) return SP_OK;
+    if (!sp__blocked_conv(&conv, true, &call)) return SP_OK;
+    *is_done = true;
+    const sp_image_form to = {from.images, from.channels, call.x.pixels, from.map};
+    SP_TRY(sp__block_read(pass, step, x->index, &from, &blocked));
+    SP_TRY(sp__block_add_root(pass, &to, &root));
+    sp_plan_binding bindings[SP_MAX_BINDINGS] = {sp__block_binding(blocked, &from, false),
+                                                 sp__block_binding(root, &to, true)};
+    const sp_plan_step copy = {.kernel = SP_KERNEL_ID_copy_strided,
+                               .node_name = step->node_name,
+                               .op_name = "Reorder",
+                               .binding_count = 2,
+                               .bindings = bindings,
+                               .constants = &k,
+                               .constant_bytes = sizeof k,
+                               .grid = {grid[0], grid[1], grid[2]}};
+    SP_TRY(sp__plan_add_step(pass->builder, &copy));
+    memcpy(bindings, step->bindings, step->binding_count * sizeof *bindings);
+    bindings[0] = sp__block_binding(root, &to, false);
+    sp_plan_step thin = *step;
+    thin.bindings = bindings;
+    return add_conv(pass, &thin, &call);
+}
+
 static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
     const sp_conv_constants *k = step->constants;
     const uint32_t x = step->bindings[0].index;
     sp_blocked_call call;
-    conv_operands operands = {.bias = step->bindings[2]};
     if (!sp__blocked_conv(k, true, &call)) {
         if (!sp__blocked_conv(k, false, &call)) return block_rows(pass, step, is_done);
     } else {
@@ -193,10 +235,10 @@ static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool 
         }
     }
     if (!is_whole_call(pass, step, &call)) return SP_OK;
+    if (reads_blocks(pass, x, &call.x)) SP_TRY(block_thin(pass, step, is_done));
+    if (*is_done) return SP_OK;
     *is_done = true;
-    SP_TRY(set_maps(pass, x, &call, &operands));
-    SP_TRY(pack_weights(pass, step, &call, &operands.weights));
-    return add_call(pass, step, SP_KERNEL_ID_conv_blocked_f32, &call, &operands);
+    return add_conv(pass, step, &call);
 }
 
 /* Each lane by itself: in the lanes of x, if what there is for each channel can be there too. */

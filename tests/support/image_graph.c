@@ -116,6 +116,22 @@ static void add_conv(image_graph *g)
     add_node(&g->graph, node);
 }
 
+/* A pointwise convolution that reads some pixels. */
+static void add_thin(image_graph *g)
+{
+    const image from = *any_value(g);
+    const int64_t strides[2] = {pick(g, 1, 3), pick(g, 1, 3)}, filters = pick(g, 30, 50);
+    image to = {.channels = filters,
+                .height = (from.height - 1) / strides[0] + 1,
+                .width = (from.width - 1) / strides[1] + 1};
+    char w[16], inputs[64];
+    image_graph_add_weight(g, (int64_t[]){filters, from.channels, 1, 1}, 4, false, w);
+    (void)snprintf(inputs, sizeof inputs, "%s %s", from.name, w);
+    writer node = make_node("Conv", inputs, new_value(g, &to)->name);
+    add_attribute_ints(&node, "strides", strides, 2);
+    add_node(&g->graph, node);
+}
+
 /* An image and the convolution of it: one of them may be computed with the other. */
 static void add_residual(image_graph *g)
 {
@@ -401,7 +417,10 @@ static void add_view(image_graph *g)
 
 static void add_any(image_graph *g)
 {
-    switch (pick(g, 0, 17)) {
+    switch (pick(g, 0, 18)) {
+    case 18:
+        add_thin(g);
+        return;
     case 17:
         add_zeros(g);
         return;

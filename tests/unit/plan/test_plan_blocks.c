@@ -52,6 +52,8 @@ static bool has_seen_all(void)
     return has;
 }
 
+static bool has_other_bits; /* a blocked plan */
+
 static void check_outputs(const sp_graph_plan *plan, const sp_array *x, const sp_array *want,
                           uint64_t seed)
 {
@@ -60,6 +62,7 @@ static void check_outputs(const sp_graph_plan *plan, const sp_array *x, const sp
     for (uint32_t i = 0; i < plan->output_count; i++) {
         const bool is_same = memcmp(got[i].data, want[i].data, (size_t)want[i].bytes) == 0;
         CHECK(is_same);
+        has_other_bits = has_other_bits || !is_same;
         if (!is_same) test_note("graph %llu, output %u", (unsigned long long)seed, i);
         sp__array_deinit(&got[i]);
     }
@@ -94,6 +97,7 @@ TEST(random_graphs_have_the_bits_of_plans_without_blocks)
     const uint64_t count = test_count(20000, 400);
     /* Some are rare: as many graphs as it takes, up to the quick count. */
     for (uint64_t seed = 1; seed <= count || (!has_seen_all() && seed <= 400); seed++) {
+        if (has_other_bits) return;
         image_graph maker;
         sp_plan_input input = {.dtype = SP_F32};
         const sp_graph *graph = image_graph_make(&maker, seed, &input.shape);
