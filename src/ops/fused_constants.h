@@ -10,10 +10,12 @@
 /* The comments list the bindings in order; the last one is written. look_up_pack_f32 has
  * sp_gemm_pack_constants. */
 #define SP_FUSED_KERNEL_LIST(X)                                                                    \
-    X(row_norm_f32)     /* x, epsilon, scale if has_scale, bias if has_bias, y */                  \
-    X(row_affine_f32)   /* x, mean, factor, scale, bias, y */                                      \
-    X(erf_gate_f32)     /* x, y: y = x * (erf(x / divisor) + addend) * factor */                   \
-    X(clip_gate_f32)    /* x, y: y = x * clip(x + addend, low, high) / divisor */                  \
+    X(row_norm_f32)          /* x, epsilon, scale if has_scale, bias if has_bias, y */             \
+    X(row_affine_f32)        /* x, mean, factor, scale, bias, y */                                 \
+    X(erf_gate_f32)          /* x, y: y = x * (erf(x / divisor) + addend) * factor */              \
+    X(clip_gate_f32)         /* x, y: y = x * clip(x + addend, low, high) / divisor */             \
+    X(hard_sigmoid_gate_f32) /* x, y: y = x * clip(scale * x + addend, 0, 1) */                    \
+    X(softplus_gate_f32)     /* x, y: y = x * tanh(softplus(x)) */                                 \
     X(tanh_gate_f32)    /* x, y: y = x * (factor * (addend + tanh(scale * (x + cube x x x)))) */   \
     X(look_up_f32)      /* index, table, c if has_c, y */                                          \
     X(look_up_pack_f32) /* b, table */
@@ -33,14 +35,15 @@ typedef struct sp_row_affine_constants {
     int64_t rows, extent, tile_rows;
 } sp_row_affine_constants;
 
-/* Of GELU, by erf and by tanh, and HardSwish as they are written in steps; each operation is
- * rounded. */
+/* Of GELU, by erf and by tanh, HardSwish, by Clip and by HardSigmoid, and Mish as they are written
+ * in steps; each operation is rounded. */
 typedef struct sp_gate_constants {
     int64_t count, tile_count; /* as sp_flat_constants */
     float divisor, addend;
-    float factor;      /* erf_gate_f32, tanh_gate_f32 */
-    float low, high;   /* clip_gate_f32 */
-    float cube, scale; /* tanh_gate_f32 */
+    float factor;    /* erf_gate_f32, tanh_gate_f32 */
+    float low, high; /* clip_gate_f32 */
+    float cube;      /* tanh_gate_f32 */
+    float scale;     /* tanh_gate_f32, hard_sigmoid_gate_f32 */
 } sp_gate_constants;
 
 /* Of the product of rows that are 1 at an index and 0 elsewhere with b, of depth x columns: row i

@@ -36,6 +36,8 @@ static bool is_flat(sp_kernel_id kernel)
     case SP_KERNEL_ID_selu_f32:
     case SP_KERNEL_ID_erf_gate_f32:
     case SP_KERNEL_ID_clip_gate_f32:
+    case SP_KERNEL_ID_hard_sigmoid_gate_f32:
+    case SP_KERNEL_ID_softplus_gate_f32:
     case SP_KERNEL_ID_tanh_gate_f32:
         return true;
     default:

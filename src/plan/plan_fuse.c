@@ -88,6 +88,17 @@ sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, cons
     return sp__bump_text(&builder->plan->bump, text, name);
 }
 
+sp_status sp__fuse_into_last(sp_plan_builder *builder, sp_plan_step *const *steps, uint32_t count,
+                             const char **op_name)
+{
+    *op_name = steps[0]->op_name;
+    for (uint32_t i = 1; i < count; i++) {
+        SP_TRY(sp__plan_append_name(builder, op_name, steps[i]->op_name));
+        steps[i - 1]->kernel = SP_NO_KERNEL;
+    }
+    return SP_OK;
+}
+
 /* ---- fusing ---- */
 
 /* `first` applies the activation and writes the output of `last`. A removed step has no kernel. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fusion: the step that computes an activation's input applies the activation, too; a product adds
- * what its result is added to; a normalisation, GELU, HardSwish or look-up in a table that is
+ * what its result is added to; a normalisation, GELU, HardSwish, Mish or look-up in a table that is
  * written in steps is one step. Runs after recording and before memory is assigned. */
 #ifndef SP_PLAN_PLAN_FUSE_H
 #define SP_PLAN_PLAN_FUSE_H
@@ -28,6 +28,11 @@ static inline sp_plan_binding *sp__fuse_output(const sp_plan_step *step)
     return (sp_plan_binding *)(uintptr_t)&step->bindings[step->binding_count - 1];
 }
 
+/* Removes the steps but the last, which one step is to take the place of. That has the node name of
+ * the first and the ops of all, *op_name. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__fuse_into_last(sp_plan_builder *builder, sp_plan_step *const *steps, uint32_t count,
+                             const char **op_name);
+
 /* Is the operand one number, of floats, that is known? */
 bool sp__fuse_number(const sp_plan_builder *builder, const sp_plan_binding *read, float *out);
 
@@ -42,7 +47,7 @@ void sp__fuse_moves_read(sp_plan_builder *builder, const sp_plan_binding *read,
  * the last. Removed steps have no kernel. Call with counted uses, before activations are fused. */
 sp_status sp__plan_fuse_norms(sp_plan_builder *builder);
 
-/* The same for GELU and HardSwish. */
+/* The same for GELU, HardSwish and Mish. */
 sp_status sp__plan_fuse_gates(sp_plan_builder *builder);
 
 /* The same for what a normalisation by moments does for each element, for the CPU alone. */

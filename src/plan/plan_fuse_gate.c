@@ -3,15 +3,17 @@
  *
  *     GELU:      Mul(Mul(x, Add(Erf(Div(x, number)), number)), number)
  *     HardSwish: Div(Mul(x, Clip(Add(x, number))), number)
+ *     HardSwish: Mul(x, HardSigmoid(x))
+ *     Mish:      Mul(x, Tanh(Softplus(x)))
  *     GELU:      Mul(x, Mul(number, Add(number, Tanh(Mul(number, Add(x, cube))))))
  *                with cube = Mul(x, Mul(x, Mul(number, x)))
  *
- * Each is searched for from its Erf, Clip or Tanh. No device but the CPU has kernels for the first
- * two; the third is fused for the CPU alone. */
+ * Each is searched for from its Erf, Clip, HardSigmoid or Tanh. No device but the CPU has kernels
+ * for all steps of the first four; the last is fused for the CPU alone. */
 #include "base/macros.h"
 #include "plan/plan_fuse.h"
 
-/* The steps in order; `gate` is the Erf, Clip or Tanh, the sum of HardSwish is before it. */
+/* The steps in order. */
 typedef struct gate_steps {
     sp_plan_step *steps[9];
     uint32_t count;
@@ -126,6 +128,34 @@ static bool match_hard_swish(const sp_plan_builder *builder, sp_plan_step *clip,
            match_number(builder, g, SP_KERNEL_ID_div_f32, 1, &of->divisor);
 }
 
+static bool match_hard_sigmoid(const sp_plan_builder *builder, sp_plan_step *gate, gate_steps *g)
+{
+    const sp_function_constants *k = gate->constants;
+    g->constants = (sp_gate_constants){.count = k->count,
+                                       .tile_count = k->tile_count,
+                                       .scale = (float)k->alpha,
+                                       .addend = (float)k->beta};
+    g->kernel = SP_KERNEL_ID_hard_sigmoid_gate_f32;
+    g->x_reads = 2;
+    g->x = &gate->bindings[0];
+    g->steps[g->count++] = gate;
+    return match_product(builder, g);
+}
+
+static bool match_mish(const sp_plan_builder *builder, sp_plan_step *tanh, gate_steps *g)
+{
+    const sp_flat_constants *k = tanh->constants;
+    sp_plan_step *softplus = sp__fuse_writer(builder, &tanh->bindings[0], 2);
+    if (softplus == NULL || softplus->kernel != SP_KERNEL_ID_softplus_f32) return false;
+    g->constants = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
+    g->kernel = SP_KERNEL_ID_softplus_gate_f32;
+    g->x_reads = 2;
+    g->x = &softplus->bindings[0];
+    g->steps[g->count++] = softplus;
+    g->steps[g->count++] = tanh;
+    return match_product(builder, g);
+}
+
 /* The step of two lists that only `read` reads. */
 static sp_plan_step *list_writer(const sp_plan_builder *builder, const gate_steps *g,
                                  const sp_plan_binding *read, sp_kernel_id kernel)
@@ -205,10 +235,8 @@ static sp_status fuse_gate(sp_plan_builder *builder, const gate_steps *g)
     sp_plan_step *last = g->steps[g->count - 1];
     sp_gate_constants *k;
     sp_plan_binding *bindings;
-    const char *name = g->steps[0]->op_name;
-    for (uint32_t i = 1; i < g->count; i++) {
-        SP_TRY(sp__plan_append_name(builder, &name, g->steps[i]->op_name));
-    }
+    const char *const node_name = g->steps[0]->node_name, *op_name;
+    SP_TRY(sp__fuse_into_last(builder, g->steps, g->count, &op_name));
     SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
     SP_TRY(sp__bump_array(&builder->plan->bump, 2, sizeof *bindings, &bindings));
     *k = g->constants;
@@ -223,22 +251,35 @@ static sp_status fuse_gate(sp_plan_builder *builder, const gate_steps *g)
         .bindings = bindings,
         .constants = k,
         .constant_bytes = sizeof *k,
-        .node_name = g->steps[0]->node_name,
-        .op_name = name};
-    for (uint32_t i = 0; i + 1 < g->count; i++) g->steps[i]->kernel = SP_NO_KERNEL;
+        .node_name = node_name,
+        .op_name = op_name};
+    return SP_OK;
+}
+
+static const struct {
+    sp_kernel_id kernel;
+    bool (*match)(const sp_plan_builder *builder, sp_plan_step *step, gate_steps *g);
+} patterns[] = {{SP_KERNEL_ID_erf_f32, match_gelu},
+                {SP_KERNEL_ID_clip_f32, match_hard_swish},
+                {SP_KERNEL_ID_hard_sigmoid_f32, match_hard_sigmoid},
+                {SP_KERNEL_ID_tanh_f32, match_mish},
+                {SP_KERNEL_ID_tanh_f32, match_tanh_gelu}};
+
+/* A step that has become one of a gate has another kernel, and matches no more patterns. */
+static sp_status fuse_patterns(sp_plan_builder *builder, sp_plan_step *step)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(patterns); i++) {
+        gate_steps g = {0};
+        if (step->kernel != patterns[i].kernel || !patterns[i].match(builder, step, &g)) continue;
+        SP_TRY(fuse_gate(builder, &g));
+    }
     return SP_OK;
 }
 
 sp_status sp__plan_fuse_gates(sp_plan_builder *builder)
 {
     for (uint32_t s = 0; s < builder->plan->step_count; s++) {
-        sp_plan_step *step = &builder->steps[s];
-        gate_steps g = {0};
-        const bool is_gate =
-            (step->kernel == SP_KERNEL_ID_erf_f32 && match_gelu(builder, step, &g)) ||
-            (step->kernel == SP_KERNEL_ID_clip_f32 && match_hard_swish(builder, step, &g)) ||
-            (step->kernel == SP_KERNEL_ID_tanh_f32 && match_tanh_gelu(builder, step, &g));
-        if (is_gate) SP_TRY(fuse_gate(builder, &g));
+        SP_TRY(fuse_patterns(builder, &builder->steps[s]));
     }
     return SP_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GELU, by erf and by tanh, and HardSwish that a model writes in steps: when they become one step,
- * and that the bits are those of the steps, on every instruction set, in blocks of channels too. */
+/* GELU, by erf and by tanh, HardSwish, by Clip and by HardSigmoid, and Mish that a model writes in
+ * steps: when they become one step, and that the bits are those of the steps, on every instruction
+ * set, in blocks of channels too. */
 #include "plan/plan_fuse.h"
 
 #include <math.h>
@@ -14,14 +15,15 @@
 
 /* ---- graphs ---- */
 
-/* Numbers of the nodes below. */
+/* Numbers of the nodes below; a and b are alpha and beta of HardSigmoid. */
 typedef struct numbers {
     float a, b, c, low, high;
 } numbers;
 
 static const numbers gelu_numbers = {.a = 1.41421354f, .b = 1, .c = 0.5f},
                      tanh_numbers = {.a = 0.0447149985f, .b = 1, .c = 0.5f, .low = 0.797884583f},
-                     swish_numbers = {.a = 3, .c = 6, .low = 0, .high = 6};
+                     swish_numbers = {.a = 3, .c = 6, .low = 0, .high = 6},
+                     hard_numbers = {.a = 1.0f / 6, .b = 0.5f};
 
 static const char *const gelu[] = {"Div x a > q", "Erf q > e",   "Add e b > s",
                                    "Mul x s > p", "Mul p c > y", NULL},
@@ -30,7 +32,18 @@ static const char *const gelu[] = {"Div x a > q", "Erf q > e",   "Add e b > s",
                                                "Add b e > v", "Mul c v > p",   "Mul x p > y",
                                                NULL},
                          *const swish[] = {"Add x a > s", "Clip s low high > g", "Mul x g > p",
-                                           "Div p c > y", NULL};
+                                           "Div p c > y", NULL},
+                         *const hard[] = {"HardSigmoid x > g", "Mul x g > y", NULL},
+                         *const mish[] = {"Softplus x > s", "Tanh s > t", "Mul x t > y", NULL};
+
+static const struct {
+    const char *const *nodes;
+    const numbers *numbers;
+} functions[] = {{gelu, &gelu_numbers},
+                 {swish, &swish_numbers},
+                 {tanh_gelu, &tanh_numbers},
+                 {hard, &hard_numbers},
+                 {mish, &hard_numbers}};
 
 static void add_floats(writer *graph, const char *name, const sp_shape *shape, const float *values)
 {
@@ -58,6 +71,16 @@ typedef struct gate_case {
     bool has_specials;
 } gate_case;
 
+static void add_gate_node(writer *graph, const gate_case *c, const char *text)
+{
+    writer node = make_text_node(text);
+    if (strncmp(text, "HardSigmoid", 11) == 0) {
+        add_attribute_float(&node, "alpha", c->numbers.a);
+        add_attribute_float(&node, "beta", c->numbers.b);
+    }
+    add_node(graph, node);
+}
+
 static const sp_graph *load(const gate_case *c)
 {
     const sp_shape one = {.rank = 0}, list = SHAPE(c->x.dims[c->x.rank - 1]);
@@ -72,7 +95,7 @@ static const sp_graph *load(const gate_case *c)
     add_random(&graph, "list", &list);
     add_random(&graph, "image", &c->x);
     for (size_t i = 0; c->nodes[i] != NULL; i++) {
-        add_node(&graph, make_text_node(i == c->node && c->other != NULL ? c->other : c->nodes[i]));
+        add_gate_node(&graph, c, i == c->node && c->other != NULL ? c->other : c->nodes[i]);
     }
     if (c->more != NULL) add_node(&graph, make_text_node(c->more));
     add_output(&graph, "y");
@@ -92,16 +115,26 @@ static const sp_graph_plan *compile(const sp_graph *graph, const sp_shape *x, sp
 /* Elements of the last gate that was seen, unused lanes of blocks included. */
 static int64_t gate_count;
 
+static bool is_gate(sp_kernel_id kernel)
+{
+    switch (kernel) {
+    case SP_KERNEL_ID_erf_gate_f32:
+    case SP_KERNEL_ID_tanh_gate_f32:
+    case SP_KERNEL_ID_clip_gate_f32:
+    case SP_KERNEL_ID_hard_sigmoid_gate_f32:
+    case SP_KERNEL_ID_softplus_gate_f32:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static uint32_t count_gates(const sp_graph_plan *plan)
 {
     uint32_t count = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
-        if (step->kernel != SP_KERNEL_ID_erf_gate_f32 &&
-            step->kernel != SP_KERNEL_ID_tanh_gate_f32 &&
-            step->kernel != SP_KERNEL_ID_clip_gate_f32) {
-            continue;
-        }
+        if (!is_gate(step->kernel)) continue;
         gate_count = ((const sp_gate_constants *)step->constants)->count;
         count++;
     }
@@ -149,10 +182,9 @@ static void check_gate(const gate_case *c, uint64_t seed, uint32_t gates, const 
 
 static gate_case usual_case(const char *const *nodes, const sp_shape *x)
 {
-    const numbers *usual = nodes == gelu        ? &gelu_numbers
-                           : nodes == tanh_gelu ? &tanh_numbers
-                                                : &swish_numbers;
-    return (gate_case){.nodes = nodes, .numbers = *usual, .x = *x};
+    size_t i = 0;
+    while (functions[i].nodes != nodes) i++;
+    return (gate_case){.nodes = nodes, .numbers = *functions[i].numbers, .x = *x};
 }
 
 /* ---- tests ---- */
@@ -173,8 +205,7 @@ TEST(all_functions_in_steps_are_one_step_of_the_same_bits)
         const sp_shape shapes[] = {SHAPE(2 + (int64_t)(data_next(&random) % 300)),
                                    SHAPE(3, 1 + (int64_t)(data_next(&random) % 50)),
                                    SHAPE(2, 3, 5, 7)};
-        const char *const *const functions[] = {gelu, swish, tanh_gelu};
-        gate_case c = usual_case(functions[i % SP_COUNT_OF(functions)],
+        gate_case c = usual_case(functions[i % SP_COUNT_OF(functions)].nodes,
                                  &shapes[data_next(&random) % SP_COUNT_OF(shapes)]);
         c.has_specials = data_next(&random) % 2 == 0;
         if (data_next(&random) % 2 == 0) {
@@ -188,12 +219,10 @@ TEST(all_functions_in_steps_are_one_step_of_the_same_bits)
 TEST(more_than_a_tile_has_the_same_bits)
 {
     const sp_shape x = SHAPE(3, 50001);
-    gate_case c = usual_case(gelu, &x);
-    check_gate(&c, 93, 1, "gelu");
-    c = usual_case(swish, &x);
-    check_gate(&c, 94, 1, "swish");
-    c = usual_case(tanh_gelu, &x);
-    check_gate(&c, 94, 1, "tanh");
+    for (size_t i = 0; i < SP_COUNT_OF(functions); i++) {
+        const gate_case c = usual_case(functions[i].nodes, &x);
+        check_gate(&c, 93 + i, 1, c.nodes[0]);
+    }
 }
 
 typedef struct other_node {
@@ -263,6 +292,27 @@ TEST(other_nodes_in_hard_swish_keep_it_in_steps)
     check_others(swish, others, SP_COUNT_OF(others));
 }
 
+TEST(other_nodes_in_hard_swish_by_hard_sigmoid_keep_it_in_steps)
+{
+    static const other_node others[] = {
+        {0, "Sigmoid x > g", 0},  {0, "Elu x > g", 0},       {0, "HardSigmoid image > g", 0},
+        {1, "Add x g > y", 0},    {1, "Div x g > y", 0},     {1, "Mul image g > y", 0},
+        {1, "Mul list g > y", 0}, {1, "Mul g given > y", 0}, {1, "Mul g g > y", 0},
+        {1, "Mul x x > y", 0},    {1, "Mul g x > y", 1}};
+    check_others(hard, others, SP_COUNT_OF(others));
+}
+
+TEST(other_nodes_in_mish_keep_it_in_steps)
+{
+    static const other_node others[] = {
+        {0, "Softsign x > s", 0},  {0, "Softplus image > s", 0}, {1, "Sigmoid s > t", 0},
+        {1, "Tanh x > t", 0},      {1, "Tanh image > t", 0},     {2, "Add x t > y", 0},
+        {2, "Div x t > y", 0},     {2, "Mul image t > y", 0},    {2, "Mul list t > y", 0},
+        {2, "Mul t given > y", 0}, {2, "Mul t t > y", 0},        {2, "Mul x s > y", 0},
+        {2, "Mul s t > y", 0},     {2, "Mul t x > y", 1}};
+    check_others(mish, others, SP_COUNT_OF(others));
+}
+
 static void check_readers(const char *const *nodes, const char *values)
 {
     const sp_shape x = SHAPE(7, 40);
@@ -288,6 +338,8 @@ TEST(values_that_others_read_keep_it_in_steps)
     check_readers(gelu, "qesp");
     check_readers(swish, "sgp");
     check_readers(tanh_gelu, "ijkstevp");
+    check_readers(hard, "g");
+    check_readers(mish, "st");
 }
 
 TEST(two_in_a_row_and_an_activation_behind_are_fused_apart)
@@ -296,8 +348,7 @@ TEST(two_in_a_row_and_an_activation_behind_are_fused_apart)
         "Add x a > s", "Clip s low high > g", "Mul x g > p", "Div p c > t",
         "Div t a > q", "Erf q > e",           "Add e b > v", "Mul t v > w",
         "Mul w c > u", "Relu u > y",          NULL};
-    const sp_shape x = SHAPE(7, 40);
-    gate_case c = usual_case(nodes, &x);
+    const gate_case c = {.nodes = nodes, .numbers = swish_numbers, .x = SHAPE(7, 40)};
     check_gate(&c, 99, 2, "both");
 }
 
@@ -308,11 +359,14 @@ TEST(functions_of_images_in_blocks_have_the_same_bits)
         {"Conv x image > t", "Add t a > s", "Clip s low high > g", "Mul t g > p", "Div p c > u",
          "Conv u image > y", NULL},
         {"Conv x image > t", "Div t a > q", "Erf q > e", "Add e b > s", "Mul t s > p",
-         "Mul p c > u", "Conv u image > y", NULL}};
+         "Mul p c > u", "Conv u image > y", NULL},
+        {"Conv x image > t", "HardSigmoid t > g", "Mul t g > u", "Conv u image > y", NULL},
+        {"Conv x image > t", "Softplus t > s", "Tanh s > e", "Mul e t > u", "Conv u image > y",
+         NULL}};
+    static const numbers *const of[] = {&swish_numbers, &gelu_numbers, &hard_numbers,
+                                        &hard_numbers};
     for (size_t i = 0; i < SP_COUNT_OF(nodes); i++) {
-        const sp_shape x = SHAPE(30, 30, 1, 1);
-        gate_case c = usual_case(nodes[i], &x);
-        c.numbers = i == 0 ? swish_numbers : gelu_numbers;
+        const gate_case c = {.nodes = nodes[i], .numbers = *of[i], .x = SHAPE(30, 30, 1, 1)};
         check_gate(&c, 101 + i, 1, "in blocks");
         CHECK_EQ_INT(gate_count, 30 * 32);
     }

@@ -143,12 +143,23 @@ static SP_ALWAYS_INLINE float sp_log1pf_unit(float x)
     return sp_logf(sum) + (x - (sum - 1.0f)) / sum;
 }
 
+/* e^-|x|, and log(1 + e^x) from that and x. */
+static SP_ALWAYS_INLINE float sp_softplus_expf(float x)
+{
+    return sp_expf(-sp_absf(x));
+}
+
+static SP_ALWAYS_INLINE float sp_softplus_logf(float x, float e)
+{
+    const float above = x > 0 ? x : 0.0f;
+    const float result = above + sp_log1pf_unit(e);
+    return x == x ? result : x;
+}
+
 /* log(1 + e^x), within 2.5 ulp. */
 static SP_ALWAYS_INLINE float sp_softplusf(float x)
 {
-    const float above = x > 0 ? x : 0.0f;
-    const float result = above + sp_log1pf_unit(sp_expf(-sp_absf(x)));
-    return x == x ? result : x;
+    return sp_softplus_logf(x, sp_softplus_expf(x));
 }
 
 /* Within 1.5 ulp. Small: x + x * P(x^2). Large: 1 - exp(-t - t * Q(t)). P and Q are the Chebyshev

@@ -41,6 +41,50 @@ sp_status SP_KERNEL(clip_gate_f32)(const sp_tile *tile)
     return SP_OK;
 }
 
+static SP_ALWAYS_INLINE float hard_sigmoid_gate(float x, float scale, float addend)
+{
+    if (SP_PLANTED(gate_rounds_once)) {
+        return sp_canonical(x * sp_hard_sigmoid_f32(sp_fmaf(scale, x, addend), 1, 0));
+    }
+    return sp_canonical(x * sp_hard_sigmoid_f32(x, scale, addend));
+}
+
+sp_status SP_KERNEL(hard_sigmoid_gate_f32)(const sp_tile *tile)
+{
+    SP_FLAT_TILE(sp_gate_constants)
+    const float *x = (const float *)tile->bindings[0] + first;
+    float *y = (float *)tile->bindings[1] + first;
+    const float scale = k->scale, addend = k->addend;
+    SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = hard_sigmoid_gate(x[i], scale, addend);
+    return SP_OK;
+}
+
+static SP_ALWAYS_INLINE float softplus_of(float x, float e)
+{
+    return SP_PLANTED(gate_adds_one) ? sp_logf(1 + sp_expf(x)) : sp_softplus_logf(x, e);
+}
+
+/* In three loops: a core has few vectors in work at a time of a chain as long as all of it, which
+ * takes twice the time. */
+static SP_ALWAYS_INLINE void softplus_stretch(const float *x, int64_t n, float *y)
+{
+    float parts[SP_STRETCH];
+    SP_INDEPENDENT for (int64_t i = 0; i < n; i++) parts[i] = sp_softplus_expf(x[i]);
+    SP_INDEPENDENT for (int64_t i = 0; i < n; i++) parts[i] = softplus_of(x[i], parts[i]);
+    SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = sp_canonical(x[i] * sp_tanhf(parts[i]));
+}
+
+sp_status SP_KERNEL(softplus_gate_f32)(const sp_tile *tile)
+{
+    SP_FLAT_TILE(sp_gate_constants)
+    const float *x = (const float *)tile->bindings[0] + first;
+    float *y = (float *)tile->bindings[1] + first;
+    for (int64_t i = 0; i < n; i += SP_STRETCH) {
+        softplus_stretch(x + i, n - i < SP_STRETCH ? n - i : SP_STRETCH, y + i);
+    }
+    return SP_OK;
+}
+
 static SP_ALWAYS_INLINE float tanh_gate(float x, const sp_gate_constants *k)
 {
     const float cube = x * (x * (k->cube * x));
