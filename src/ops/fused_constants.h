@@ -20,11 +20,13 @@
     X(look_up_f32)      /* index, table, c if has_c, y */                                          \
     X(look_up_pack_f32) /* b, table */
 
-/* Of each row of x: d = x - mean(x), y = activation(d / sqrt(mean(d * d) + epsilon) * scale +
- * bias), each operation rounded. Epsilon is one number, scale and bias have one for each element of
- * a row. */
+/* Of each row of x: d = x - mean(x) if is_centred, else x; y = activation(d / sqrt(mean(d * d) +
+ * epsilon) * scale + bias), each operation rounded. Epsilon is one number, scale and bias have one
+ * for each element of a row. */
 typedef struct sp_row_norm_constants {
     int64_t rows, extent, tile_rows;
+    bool is_centred;
+    bool by_reciprocal; /* d * (1 / sqrt(...)) */
     bool has_scale, has_bias;
     uint8_t activation; /* sp_activation */
 } sp_row_norm_constants;

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusion of a normalisation that is written in steps, as exporters do before opset 17:
+/* Fusion of normalisations that are written in steps, as exporters do before opset 17 (LayerNorm)
+ * and 23 (RMSNorm):
  *
- *     mean = ReduceMean(x), d = Sub(x, mean), square = Pow(d, 2) or Mul(d, d),
- *     y = Div(d, Sqrt(Add(ReduceMean(square), epsilon))), then Mul(y, scale), then Add(y, bias)
+ *     d = x, or mean = ReduceMean(x), d = Sub(x, mean)
+ *     square = Pow(d, 2) or Mul(d, d), root = Sqrt(Add(ReduceMean(square), epsilon))
+ *     y = Div(d, root) or Mul(d, Reciprocal(root)), then Mul(y, scale), then Add(y, bias)
  *
- * over the last dimensions of x, where the last two steps may be absent. It is searched for from
- * its Div. No device but the CPU has kernels of the means and the root, so none loses steps. */
+ * over the last dimensions of x, where the last two steps may be absent, and the reciprocal may be
+ * Div(1, root). It is searched for from its Div or Mul of d. No device but the CPU has kernels of
+ * the means and the root, so none loses steps. */
 #include "base/macros.h"
 #include "ops/ops.h"
 #include "plan/plan_fuse.h"
 
-/* The steps in order; scaled and shifted may be NULL. */
+/* The steps in order. NULL: mean and distance of a norm that is not centred, inverse of one that
+ * divides by the root; scaled and shifted, if absent. */
 typedef struct norm_steps {
-    sp_plan_step *mean, *distance, *square, *variance, *sum, *root, *quotient, *scaled, *shifted;
+    sp_plan_step *mean, *distance, *square, *variance, *sum, *root, *inverse, *quotient, *scaled,
+        *shifted;
     const sp_plan_binding *x, *epsilon, *scale, *bias;
+    uint32_t x_reads; /* by the steps */
     int64_t rows, extent;
 } norm_steps;
 
@@ -42,12 +48,12 @@ static const sp_binary_constants *whole_binary(const norm_steps *n, const sp_pla
 }
 
 /* Has the step one element of operand `a` and, of operand `b`, one for each row? */
-static bool is_by_row(const norm_steps *n, const sp_binary_constants *k)
+static bool is_by_row(const norm_steps *n, const sp_binary_constants *k, const int64_t *a,
+                      const int64_t *b)
 {
-    if (n->rows == 1) return k->rank == 1 && k->a[0] == 1 && k->b[0] == 0;
+    if (n->rows == 1) return k->rank == 1 && a[0] == 1 && b[0] == 0;
     const bool is_matrix = k->rank == 2 && k->dims[1] == n->extent;
-    const bool is_a = k->a[0] == n->extent && k->a[1] == 1;
-    return is_matrix && is_a && k->b[0] == 1 && k->b[1] == 0;
+    return is_matrix && a[0] == n->extent && a[1] == 1 && b[0] == 1 && b[1] == 0;
 }
 
 /* Has the step one element of operand `a` and, of operand `b`, one for each element of a row? */
@@ -64,29 +70,33 @@ static bool is_number(const sp_plan_binding *binding)
     return binding->bytes == sizeof(float);
 }
 
-/* ---- matching ---- */
-
-/* The squares, and so the uses of the distance: those of the square, its write and the quotient. */
-static bool match_square(const sp_plan_builder *builder, norm_steps *n, uint32_t *uses)
+/* Is it 1 / x of each element of its last operand, x? */
+static bool is_reciprocal(const sp_plan_builder *builder, const sp_plan_step *step)
 {
-    const sp_plan_binding *a = &n->square->bindings[0], *b = &n->square->bindings[1];
-    const sp_binary_constants *k = whole_binary(n, n->square, SP_KERNEL_ID_mul_f32);
-    if (k != NULL) {
-        *uses = 4;
-        return a->index == b->index && k->rank == 1 && k->a[0] == 1 && k->b[0] == 1;
-    }
-    float power = 0;
-    k = whole_binary(n, n->square, SP_KERNEL_ID_pow_f32);
-    *uses = 3;
-    if (k == NULL || k->rank != 1 || k->a[0] != 1) return false;
-    return sp__fuse_number(builder, b, &power) && power == 2;
+    float dividend;
+    if (step->kernel == SP_KERNEL_ID_reciprocal_f32) return true;
+    if (step->kernel != SP_KERNEL_ID_div_f32) return false;
+    return sp__fuse_number(builder, &step->bindings[0], &dividend) && dividend == 1;
 }
 
-/* The steps up to the root, from the divisor. */
+/* ---- matching ---- */
+
+/* The root, from the operand of the quotient that is it, or its reciprocal. */
+static bool match_root(const sp_plan_builder *builder, norm_steps *n, uint32_t operand)
+{
+    const sp_plan_binding *read = &n->quotient->bindings[operand];
+    if (n->quotient->kernel == SP_KERNEL_ID_mul_f32) {
+        n->inverse = sp__fuse_writer(builder, read, 2);
+        if (n->inverse == NULL || !is_reciprocal(builder, n->inverse)) return false;
+        read = &n->inverse->bindings[n->inverse->binding_count - 2];
+    }
+    n->root = sp__fuse_writer(builder, read, 2);
+    return n->root != NULL && n->root->kernel == SP_KERNEL_ID_sqrt_f32;
+}
+
+/* The steps up to the root, from there. */
 static bool match_deviation(const sp_plan_builder *builder, norm_steps *n)
 {
-    n->root = sp__fuse_writer(builder, &n->quotient->bindings[1], 2);
-    if (n->root == NULL || n->root->kernel != SP_KERNEL_ID_sqrt_f32) return false;
     n->sum = sp__fuse_writer(builder, &n->root->bindings[0], 2);
     if (n->sum == NULL || n->sum->kernel != SP_KERNEL_ID_add_f32) return false;
     for (uint32_t i = 0; i < 2; i++) {
@@ -103,25 +113,56 @@ static bool match_deviation(const sp_plan_builder *builder, norm_steps *n)
     return n->square != NULL;
 }
 
-/* The distance, which the quotient and the square read, and the mean. */
-static bool match_distance(const sp_plan_builder *builder, norm_steps *n)
+/* Does the step square all of `d`? It reads `d` *reads times. */
+static bool is_square(const sp_plan_builder *builder, const norm_steps *n, const sp_plan_binding *d,
+                      uint32_t *reads)
 {
-    uint32_t uses = 0;
+    const sp_plan_binding *a = &n->square->bindings[0], *b = &n->square->bindings[1];
+    if (a->where != d->where || a->index != d->index || a->bytes != d->bytes) return false;
+    const sp_binary_constants *k = whole_binary(n, n->square, SP_KERNEL_ID_mul_f32);
+    *reads = 2;
+    if (k != NULL) return a->index == b->index && k->rank == 1 && k->a[0] == 1 && k->b[0] == 1;
+    float power = 0;
+    k = whole_binary(n, n->square, SP_KERNEL_ID_pow_f32);
+    *reads = 1;
+    if (k == NULL || k->rank != 1 || k->a[0] != 1) return false;
+    return sp__fuse_number(builder, b, &power) && power == 2;
+}
+
+/* The distances from the means, d, which are read `reads` times by the steps. */
+static bool match_distance(const sp_plan_builder *builder, norm_steps *n, const sp_plan_binding *d,
+                           uint32_t reads)
+{
     int64_t rows, extent;
-    if (!match_square(builder, n, &uses)) return false;
-    const sp_plan_binding *read = &n->quotient->bindings[0];
-    const sp_plan_binding *squared = &n->square->bindings[0];
-    n->distance = sp__fuse_writer(builder, read, uses);
-    if (n->distance == NULL || squared->index != read->index) return false;
+    n->distance = sp__fuse_writer(builder, d, 1 + reads);
     const sp_binary_constants *k = whole_binary(n, n->distance, SP_KERNEL_ID_sub_f32);
-    if (k == NULL || !is_by_row(n, k)) return false;
+    if (k == NULL || !is_by_row(n, k, k->a, k->b)) return false;
     n->x = &n->distance->bindings[0];
     n->mean = sp__fuse_writer(builder, &n->distance->bindings[1], 2);
     if (!is_row_mean(n->mean, &rows, &extent) || rows != n->rows || extent != n->extent) {
         return false;
     }
     const sp_plan_binding *of = &n->mean->bindings[0];
+    n->x_reads = 2;
     return of->index == n->x->index && of->bytes == n->x->bytes;
+}
+
+/* The steps up to the quotient, of which `operand` is the root or its reciprocal. */
+static bool match_quotient(const sp_plan_builder *builder, norm_steps *n, uint32_t operand)
+{
+    const sp_plan_binding *d = &n->quotient->bindings[1 - operand];
+    uint32_t reads;
+    if (!match_root(builder, n, operand) || !match_deviation(builder, n)) return false;
+    const sp_binary_constants *k = whole_binary(n, n->quotient, n->quotient->kernel);
+    if (k == NULL || !is_by_row(n, k, operand == 1 ? k->a : k->b, operand == 1 ? k->b : k->a)) {
+        return false;
+    }
+    if (!is_square(builder, n, d, &reads)) return false;
+    if (match_distance(builder, n, d, reads + 1)) return true;
+    n->mean = n->distance = NULL;
+    n->x = d;
+    n->x_reads = reads + 1;
+    return true;
 }
 
 /* The only step that reads the output of `step`, if it is of that kernel and its other operand has
@@ -148,9 +189,10 @@ static sp_plan_step *match_next(const sp_plan_builder *builder, const norm_steps
 static bool match_norm(const sp_plan_builder *builder, sp_plan_step *quotient, norm_steps *n)
 {
     *n = (norm_steps){.quotient = quotient};
-    if (!match_deviation(builder, n) || !match_distance(builder, n)) return false;
-    const sp_binary_constants *k = whole_binary(n, quotient, SP_KERNEL_ID_div_f32);
-    if (k == NULL || !is_by_row(n, k)) return false;
+    const bool is_product = quotient->kernel == SP_KERNEL_ID_mul_f32;
+    if (!match_quotient(builder, n, 1) && !(is_product && match_quotient(builder, n, 0))) {
+        return false;
+    }
     const sp_plan_step *last = quotient;
     n->scaled = match_next(builder, n, last, SP_KERNEL_ID_mul_f32, &n->scale);
     if (n->scaled != NULL) last = n->scaled;
@@ -160,25 +202,19 @@ static bool match_norm(const sp_plan_builder *builder, sp_plan_step *quotient, n
 
 /* ---- fusing ---- */
 
-static sp_status fuse_names(sp_plan_builder *builder, const norm_steps *n, const char **name)
-{
-    const sp_plan_step *const steps[] = {n->distance, n->square,   n->variance, n->sum,
-                                         n->root,     n->quotient, n->scaled,   n->shifted};
-    *name = n->mean->op_name;
-    for (uint32_t i = 0; i < SP_COUNT_OF(steps); i++) {
-        if (steps[i] == NULL) continue;
-        SP_TRY(sp__plan_append_name(builder, name, steps[i]->op_name));
-    }
-    return SP_OK;
-}
+enum { MOST_STEPS = 10 };
 
-static void remove_steps(const norm_steps *n, const sp_plan_step *last)
+/* Those that are there, in order. */
+static uint32_t list_steps(const norm_steps *n, sp_plan_step *list[MOST_STEPS])
 {
-    sp_plan_step *const steps[] = {n->mean, n->distance, n->square,   n->variance,
-                                   n->sum,  n->root,     n->quotient, n->scaled};
-    for (uint32_t i = 0; i < SP_COUNT_OF(steps); i++) {
-        if (steps[i] != NULL && steps[i] != last) steps[i]->kernel = SP_NO_KERNEL;
+    sp_plan_step *const steps[MOST_STEPS] = {n->mean,   n->distance, n->square,  n->variance,
+                                             n->sum,    n->root,     n->inverse, n->quotient,
+                                             n->scaled, n->shifted};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MOST_STEPS; i++) {
+        if (steps[i] != NULL) list[count++] = steps[i];
     }
+    return count;
 }
 
 /* Fits: a tile has at least half as many elements as those of the steps that it replaces. */
@@ -190,17 +226,20 @@ static uint32_t norm_tiles(const sp_row_norm_constants *k)
 /* All operands are there before the last step, which the fused step takes the place of. */
 static sp_status fuse_norm(sp_plan_builder *builder, const norm_steps *n)
 {
-    sp_plan_step *last = n->shifted != NULL ? n->shifted : n->scaled;
-    if (last == NULL) last = n->quotient;
+    sp_plan_step *steps[MOST_STEPS];
+    const uint32_t step_count = list_steps(n, steps);
+    sp_plan_step *last = steps[step_count - 1];
     sp_row_norm_constants *k;
     sp_plan_binding *bindings;
     const char *name;
-    SP_TRY(fuse_names(builder, n, &name));
+    SP_TRY(sp__fuse_into_last(builder, steps, step_count, &name));
     SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
     SP_TRY(sp__bump_array(&builder->plan->bump, 5, sizeof *bindings, &bindings));
     *k = (sp_row_norm_constants){.rows = n->rows,
                                  .extent = n->extent,
                                  .tile_rows = SP_TILE_ELEMENTS / 2 / n->extent + 1,
+                                 .is_centred = n->mean != NULL,
+                                 .by_reciprocal = n->inverse != NULL,
                                  .has_scale = n->scaled != NULL,
                                  .has_bias = n->shifted != NULL};
     uint32_t count = 0;
@@ -211,15 +250,14 @@ static sp_status fuse_norm(sp_plan_builder *builder, const norm_steps *n)
     bindings[count++] = *sp__fuse_output(last);
     /* Rows are read before they are written. */
     builder->values[sp__fuse_output(last)->index].in_place = n->x->index;
-    sp__fuse_reads(builder, n->x->index, last);
-    remove_steps(n, last);
+    for (uint32_t i = 1; i < n->x_reads; i++) sp__fuse_reads(builder, n->x->index, last);
     *last = (sp_plan_step){.kernel = SP_KERNEL_ID_row_norm_f32,
                            .grid = {norm_tiles(k), 1, 1},
                            .binding_count = count,
                            .bindings = bindings,
                            .constants = k,
                            .constant_bytes = sizeof *k,
-                           .node_name = n->mean->node_name,
+                           .node_name = steps[0]->node_name,
                            .op_name = name};
     return SP_OK;
 }
@@ -229,7 +267,7 @@ sp_status sp__plan_fuse_norms(sp_plan_builder *builder)
     for (uint32_t s = 0; s < builder->plan->step_count; s++) {
         sp_plan_step *step = &builder->steps[s];
         norm_steps n;
-        if (step->kernel != SP_KERNEL_ID_div_f32) continue;
+        if (step->kernel != SP_KERNEL_ID_div_f32 && step->kernel != SP_KERNEL_ID_mul_f32) continue;
         if (match_norm(builder, step, &n)) SP_TRY(fuse_norm(builder, &n));
     }
     return SP_OK;

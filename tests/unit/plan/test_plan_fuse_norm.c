@@ -18,7 +18,9 @@ typedef struct norm_graph {
     sp_shape x;
     int64_t axes[SP_MAX_RANK];
     uint32_t axis_count;
+    bool is_rms; /* not centred */
     bool is_mul, is_swapped, has_scale, has_bias, keeps_no_dims;
+    const char *inverse;    /* the node of the root's reciprocal, or NULL: Div by the root */
     const char *activation; /* or NULL */
     float epsilon;
     sp_shape scale, bias;
@@ -61,21 +63,33 @@ static void add_number(writer *graph, const char *name, float value)
     write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
 }
 
+/* The nodes up to the quotient. */
+static void add_quotient(const norm_graph *g, writer *graph)
+{
+    const char *d = g->is_rms ? "x" : "d";
+    if (!g->is_rms) {
+        add_mean(g, graph, "x", "mean");
+        add_two(g, graph, "Sub", "x", "mean", "d");
+    }
+    add_two(g, graph, g->is_mul ? "Mul" : "Pow", d, g->is_mul ? d : "two", "square");
+    add_mean(g, graph, "square", "variance");
+    add_two(g, graph, "Add", "variance", "epsilon", "sum");
+    add_two(g, graph, "Sqrt", "sum", NULL, "root");
+    if (g->inverse != NULL) add_node(graph, make_text_node(g->inverse));
+    add_two(g, graph, g->inverse != NULL ? "Mul" : "Div", d,
+            g->inverse != NULL ? "inverse" : "root", "quotient");
+}
+
 static const sp_graph *load(const norm_graph *g, data_random *random)
 {
     writer graph = {0};
     add_input(&graph, "x", 1, g->x.dims, (int)g->x.rank);
+    add_number(&graph, "one", 1);
     add_number(&graph, "two", g->exponent);
     add_number(&graph, "epsilon", g->epsilon);
     if (g->has_scale) add_list(random, &graph, "scale", &g->scale, g->has_specials);
     if (g->has_bias) add_list(random, &graph, "bias", &g->bias, g->has_specials);
-    add_mean(g, &graph, "x", "mean");
-    add_two(g, &graph, "Sub", "x", "mean", "d");
-    add_two(g, &graph, g->is_mul ? "Mul" : "Pow", "d", g->is_mul ? "d" : "two", "square");
-    add_mean(g, &graph, "square", "variance");
-    add_two(g, &graph, "Add", "variance", "epsilon", "sum");
-    add_two(g, &graph, "Sqrt", "sum", NULL, "root");
-    add_two(g, &graph, "Div", "d", "root", "quotient");
+    add_quotient(g, &graph);
     const char *last = "quotient";
     if (g->has_scale) {
         add_two(g, &graph, "Mul", last, "scale", "scaled");
@@ -109,12 +123,17 @@ static const sp_graph_plan *compile(const sp_graph *graph, const sp_shape *x, sp
     return plan;
 }
 
-static bool has_norm(const sp_graph_plan *plan)
+/* What of a plan is one step: nothing, a normalisation that is not centred, one that is. */
+typedef enum norm_form { STEPS, RMS, CENTRED } norm_form;
+
+static norm_form find_norm(const sp_graph_plan *plan)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
-        if (plan->steps[s].kernel == SP_KERNEL_ID_row_norm_f32) return true;
+        const sp_plan_step *step = &plan->steps[s];
+        if (step->kernel != SP_KERNEL_ID_row_norm_f32) continue;
+        return ((const sp_row_norm_constants *)step->constants)->is_centred ? CENTRED : RMS;
     }
-    return false;
+    return STEPS;
 }
 
 /* Numbers of several sizes with rows of one number each; infinities and NaNs if asked for. */
@@ -137,20 +156,21 @@ static sp_array make_x(const norm_graph *g, data_random *random)
 /* Is the normalisation one step in the fused plan, of the same bits? */
 static void check_norm(const norm_graph *g, uint64_t seed, bool is_fused, const char *what)
 {
+    const norm_form form = !is_fused ? STEPS : g->is_rms ? RMS : CENTRED;
     data_random random = {seed};
     const sp_graph *graph = load(g, &random);
     REQUIRE(graph != NULL);
     sp_array x = make_x(g, &random), want[2] = {0};
     const sp_graph_plan *apart = compile(graph, &g->x, SP_CPU_PORTABLE, true);
     REQUIRE(apart != NULL);
-    CHECK(!has_norm(apart));
+    CHECK_EQ_INT(find_norm(apart), STEPS);
     REQUIRE_OK(data_run_plan(apart, &x, want));
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
         const sp_graph_plan *fused = compile(graph, &g->x, (sp_cpu_isa)isa, false);
         REQUIRE(fused != NULL);
-        CHECK(has_norm(fused) == is_fused);
-        if (has_norm(fused) != is_fused) test_note("%s, seed %llu", what, (unsigned long long)seed);
+        CHECK_EQ_INT(find_norm(fused), form);
+        if (find_norm(fused) != form) test_note("%s, seed %llu", what, (unsigned long long)seed);
         fused_plans_check_outputs(fused, &x, want, what);
         sp__plan_destroy(fused);
     }
@@ -180,6 +200,8 @@ static norm_graph usual_norm(const sp_shape *x)
 TEST(a_normalisation_in_steps_is_one_step_of_the_same_bits)
 {
     static const float epsilons[] = {1e-5f, 1e-12f, 0, 1e-3f, INFINITY, -1, NAN};
+    static const char *const inverses[] = {NULL, "Reciprocal root > inverse",
+                                           "Div one root > inverse"};
     const uint64_t count = test_count(20000, 600);
     data_random random = {70};
     for (uint64_t i = 0; i < count; i++) {
@@ -189,6 +211,8 @@ TEST(a_normalisation_in_steps_is_one_step_of_the_same_bits)
         sp_shape x = SHAPE(1 + (int64_t)(data_next(&random) % 11), extent);
         if (data_next(&random) % 2 == 0) x = SHAPE(2, x.dims[0], extent);
         norm_graph g = usual_norm(&x);
+        g.is_rms = data_next(&random) % 2 == 0;
+        g.inverse = inverses[data_next(&random) % SP_COUNT_OF(inverses)];
         g.is_mul = data_next(&random) % 2 == 0;
         g.is_swapped = data_next(&random) % 2 == 0;
         g.has_scale = data_next(&random) % 4 != 0;
@@ -209,8 +233,12 @@ TEST(long_rows_and_many_rows_have_the_same_bits)
     const sp_shape shapes[] = {SHAPE(1000, 70), SHAPE(3, 5, 9000), SHAPE(1, 40000),
                                SHAPE(261, 256)};
     for (size_t i = 0; i < SP_COUNT_OF(shapes); i++) {
-        const norm_graph g = usual_norm(&shapes[i]);
+        norm_graph g = usual_norm(&shapes[i]);
         check_norm(&g, 900 + i, true, "a large normalisation");
+        g.is_rms = true;
+        check_norm(&g, 900 + i, true, "a large normalisation that is not centred");
+        g.inverse = "Reciprocal root > inverse";
+        check_norm(&g, 900 + i, true, "a large normalisation by reciprocal");
     }
 }
 
@@ -224,6 +252,8 @@ TEST(several_last_dimensions_are_a_row)
     g.axes[0] = 1, g.axes[1] = 2; /* not the last one */
     g.scale = g.bias = SHAPE(6);
     check_norm(&g, 72, false, "dimensions in the middle");
+    g.is_rms = true;
+    check_norm(&g, 72, false, "dimensions in the middle, not centred");
 }
 
 /* What a row is not, and lists that are not one for each element of it. */
@@ -233,6 +263,8 @@ TEST(other_shapes_stay_steps)
     norm_graph g = usual_norm(&x);
     g.axes[0] = 0;
     check_norm(&g, 73, false, "columns");
+    g.is_rms = true;
+    check_norm(&g, 73, false, "columns, not centred");
     g = usual_norm(&x);
     g.keeps_no_dims = true; /* one for each column then */
     check_norm(&g, 74, false, "means of rows for columns");
@@ -261,10 +293,16 @@ TEST(another_power_stays_a_step)
 
 /* ---- broken patterns ---- */
 
-static const char *const usual_nodes[] = {
-    "ReduceMean x > mean",        "Sub x mean > d",           "Pow d two > square",
-    "ReduceMean square > spread", "Add spread epsilon > sum", "Sqrt sum > root",
-    "Div d root > quotient",      "Mul quotient list > y",    "Add y list > z"};
+static const char *const usual_nodes[] = {"ReduceMean x > mean",      "Sub x mean > d",
+                                          "Pow d two > square",       "ReduceMean square > spread",
+                                          "Add spread epsilon > sum", "Sqrt sum > root",
+                                          "Div d root > quotient",    "Mul quotient list > y",
+                                          "Add y list > z",           NULL},
+                         *const rms_nodes[] = {
+                             "Mul x x > square",          "ReduceMean square > spread",
+                             "Add spread epsilon > sum",  "Sqrt sum > root",
+                             "Reciprocal root > inverse", "Mul x inverse > quotient",
+                             "Mul quotient list > z",     NULL};
 
 static void add_text_node(writer *graph, const char *text)
 {
@@ -273,9 +311,12 @@ static void add_text_node(writer *graph, const char *text)
     write_message(graph, GRAPH_NODE_FIELD, &node);
 }
 
-/* The usual nodes but one, which is another or there are more; "x" and "other" are [7, 40]. */
-static void check_broken(size_t node, const char *other, const char *more, const char *output,
-                         bool is_fused)
+/* A number of a node that there is not. */
+static const size_t no_node = SIZE_MAX;
+
+/* The nodes but one, which is another or there are more; "x" and "other" are [7, 40]. */
+static void check_broken(const char *const *nodes, size_t node, const char *other, const char *more,
+                         const char *output, norm_form form)
 {
     const sp_shape x = SHAPE(7, 40), list = SHAPE(40), column = SHAPE(7, 1);
     data_random random = {88};
@@ -284,11 +325,12 @@ static void check_broken(size_t node, const char *other, const char *more, const
     add_list(&random, &graph, "other", &x, false);
     add_list(&random, &graph, "list", &list, false);
     add_list(&random, &graph, "column", &column, false);
+    add_number(&graph, "one", 1);
     add_number(&graph, "two", 2);
     add_number(&graph, "three", 3);
     add_number(&graph, "epsilon", 1e-5f);
-    for (size_t i = 0; i < SP_COUNT_OF(usual_nodes); i++) {
-        add_text_node(&graph, i == node && other != NULL ? other : usual_nodes[i]);
+    for (size_t i = 0; nodes[i] != NULL; i++) {
+        add_text_node(&graph, i == node && other != NULL ? other : nodes[i]);
     }
     if (more != NULL) add_text_node(&graph, more);
     add_output(&graph, "z");
@@ -302,8 +344,8 @@ static void check_broken(size_t node, const char *other, const char *more, const
                         *fused = compile(loaded, &x, SP_CPU_PORTABLE, false);
     REQUIRE(apart != NULL && fused != NULL);
     const char *what = more != NULL ? more : other != NULL ? other : "an output";
-    CHECK(has_norm(fused) == is_fused);
-    if (has_norm(fused) != is_fused) test_note("%s %s", what, output != NULL ? output : "");
+    CHECK_EQ_INT(find_norm(fused), form);
+    if (find_norm(fused) != form) test_note("%s %s", what, output != NULL ? output : "");
     REQUIRE_OK(data_run_plan(apart, &in, want));
     fused_plans_check_outputs(fused, &in, want, what);
     for (uint32_t i = 0; i < apart->output_count; i++) sp__array_deinit(&want[i]);
@@ -313,81 +355,135 @@ static void check_broken(size_t node, const char *other, const char *more, const
     sp__graph_destroy(loaded);
 }
 
+typedef struct other_node {
+    size_t node;
+    const char *text;
+    norm_form form;
+} other_node;
+
+static void check_others(const char *const *nodes, const other_node *others, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        check_broken(nodes, others[i].node, others[i].text, NULL, NULL, others[i].form);
+    }
+}
+
+/* Without a mean of x, d is normalised as it is. */
 TEST(other_nodes_in_the_pattern_keep_it_in_steps)
 {
-    static const struct {
-        size_t node;
-        const char *text;
-    } others[] = {{0, "ReduceL1 x > mean"},
-                  {0, "ReduceMax x > mean"},
-                  {0, "ReduceMean other > mean"},
-                  {1, "Add x mean > d"},
-                  {1, "Sub mean x > d"},
-                  {1, "Sub other mean > d"},
-                  {1, "Sub x column > d"},
-                  {2, "Pow d three > square"},
-                  {2, "Pow other two > square"},
-                  {2, "Mul d other > square"},
-                  {2, "Mul other d > square"},
-                  {2, "Mul d two > square"},
-                  {2, "Abs d > square"},
-                  {3, "ReduceL1 square > spread"},
-                  {3, "ReduceMean other > spread"},
-                  {4, "Sub spread epsilon > sum"},
-                  {4, "Mul spread epsilon > sum"},
-                  {4, "Add spread column > sum"},
-                  {4, "Add column epsilon > sum"},
-                  {4, "Add spread mean > sum"},
-                  {5, "Exp sum > root"},
-                  {5, "Sqrt spread > root"},
-                  {6, "Mul d root > quotient"},
-                  {6, "Div root d > quotient"},
-                  {6, "Div other root > quotient"},
-                  {6, "Div x root > quotient"},
-                  {6, "Div d column > quotient"},
-                  {6, "Div d sum > quotient"}};
-    check_broken(SIZE_MAX, NULL, NULL, NULL, true);
-    for (size_t i = 0; i < SP_COUNT_OF(others); i++) {
-        check_broken(others[i].node, others[i].text, NULL, NULL, false);
+    static const other_node others[] = {
+        {0, "ReduceMean x > mean", CENTRED},
+        {0, "ReduceL1 x > mean", RMS},
+        {0, "ReduceMax x > mean", RMS},
+        {0, "ReduceMean other > mean", RMS},
+        {1, "Add x mean > d", RMS},
+        {1, "Sub mean x > d", RMS},
+        {1, "Sub other mean > d", RMS},
+        {1, "Sub x column > d", RMS},
+        {2, "Pow d three > square", STEPS},
+        {2, "Pow other two > square", STEPS},
+        {2, "Mul d other > square", STEPS},
+        {2, "Mul other d > square", STEPS},
+        {2, "Mul d two > square", STEPS},
+        {2, "Abs d > square", STEPS},
+        {3, "ReduceL1 square > spread", STEPS},
+        {3, "ReduceMean other > spread", STEPS},
+        {4, "Sub spread epsilon > sum", STEPS},
+        {4, "Mul spread epsilon > sum", STEPS},
+        {4, "Add spread column > sum", STEPS},
+        {4, "Add column epsilon > sum", STEPS},
+        {4, "Add spread mean > sum", STEPS},
+        {5, "Exp sum > root", STEPS},
+        {5, "Sqrt spread > root", STEPS},
+        {6, "Mul d root > quotient", STEPS},
+        {6, "Div root d > quotient", STEPS},
+        {6, "Div other root > quotient", STEPS},
+        {6, "Div x root > quotient", STEPS},
+        {6, "Div d column > quotient", STEPS},
+        {6, "Div d sum > quotient", STEPS},
+        {2, "Mul d d > square", CENTRED},
+        {7, "Sub quotient list > y", CENTRED}, /* the rest is one step */
+        {8, "Sub y list > z", CENTRED},
+        {8, "Add y y > z", CENTRED}};
+    check_others(usual_nodes, others, SP_COUNT_OF(others));
+}
+
+TEST(other_nodes_in_a_pattern_without_means_keep_it_in_steps)
+{
+    static const other_node others[] = {
+        {0, "Mul x other > square", STEPS},     {0, "Mul other x > square", STEPS},
+        {0, "Mul other other > square", STEPS}, {0, "Mul x two > square", STEPS},
+        {0, "Pow x three > square", STEPS},     {0, "Pow other two > square", STEPS},
+        {0, "Abs x > square", STEPS},           {1, "ReduceMax square > spread", STEPS},
+        {1, "ReduceMean x > spread", STEPS},    {2, "Sub spread epsilon > sum", STEPS},
+        {2, "Add spread column > sum", STEPS},  {2, "Add spread spread > sum", STEPS},
+        {3, "Exp sum > root", STEPS},           {3, "Sqrt spread > root", STEPS},
+        {4, "Neg root > inverse", STEPS},       {4, "Reciprocal sum > inverse", STEPS},
+        {4, "Div two root > inverse", STEPS},   {4, "Div column root > inverse", STEPS},
+        {4, "Div root one > inverse", STEPS},   {5, "Div x inverse > quotient", STEPS},
+        {5, "Add x inverse > quotient", STEPS}, {5, "Mul other inverse > quotient", STEPS},
+        {5, "Mul x root > quotient", STEPS},    {5, "Mul x column > quotient", STEPS},
+        {5, "Mul x x > quotient", STEPS},       {5, "Div root x > quotient", STEPS},
+        {0, "Mul x x > square", RMS},           {0, "Pow x two > square", RMS},
+        {2, "Add epsilon spread > sum", RMS},   {4, "Div one root > inverse", RMS},
+        {5, "Mul inverse x > quotient", RMS},   {5, "Div x root > quotient", RMS},
+        {6, "Mul list quotient > z", RMS},      {6, "Add quotient list > z", RMS},
+        {6, "Mul quotient column > z", RMS}};
+    check_others(rms_nodes, others, SP_COUNT_OF(others));
+}
+
+typedef struct read_value {
+    const char *name;
+    norm_form form;
+} read_value;
+
+static void check_readers(const char *const *nodes, const read_value *values, size_t count)
+{
+    char more[64];
+    for (size_t i = 0; i < count; i++) {
+        check_broken(nodes, no_node, NULL, NULL, values[i].name, values[i].form);
+        (void)snprintf(more, sizeof more, "Exp %s > more", values[i].name);
+        check_broken(nodes, no_node, NULL, more, "more", values[i].form);
     }
-    check_broken(2, "Mul d d > square", NULL, NULL, true);
-    check_broken(7, "Sub quotient list > y", NULL, NULL, true); /* the rest is */
-    check_broken(8, "Sub y list > z", NULL, NULL, true);
-    check_broken(8, "Add y y > z", NULL, NULL, true);
+    check_broken(nodes, no_node, NULL, "Exp x > more", "more", nodes == rms_nodes ? RMS : CENTRED);
 }
 
 TEST(values_that_others_read_keep_it_in_steps)
 {
-    static const char *const inside[] = {"mean", "d", "square", "spread", "sum", "root"};
-    static const char *const ends[] = {"quotient", "y"};
-    char more[64];
-    for (size_t i = 0; i < SP_COUNT_OF(inside); i++) {
-        check_broken(SIZE_MAX, NULL, NULL, inside[i], false);
-        (void)snprintf(more, sizeof more, "Exp %s > more", inside[i]);
-        check_broken(SIZE_MAX, NULL, more, "more", false);
-    }
-    for (size_t i = 0; i < SP_COUNT_OF(ends); i++) {
-        check_broken(SIZE_MAX, NULL, NULL, ends[i], true);
-        (void)snprintf(more, sizeof more, "Exp %s > more", ends[i]);
-        check_broken(SIZE_MAX, NULL, more, "more", true);
-    }
+    static const read_value usual[] = {{"mean", RMS},         {"d", RMS},     {"square", STEPS},
+                                       {"spread", STEPS},     {"sum", STEPS}, {"root", STEPS},
+                                       {"quotient", CENTRED}, {"y", CENTRED}};
+    static const read_value rms[] = {{"square", STEPS}, {"spread", STEPS},  {"sum", STEPS},
+                                     {"root", STEPS},   {"inverse", STEPS}, {"quotient", RMS}};
+    check_readers(usual_nodes, usual, SP_COUNT_OF(usual));
+    check_readers(rms_nodes, rms, SP_COUNT_OF(rms));
+}
+
+static void check_names(const norm_graph *g, const char *node_name, const char *op_name)
+{
+    data_random random = {89};
+    const sp_graph *graph = load(g, &random);
+    const sp_graph_plan *plan = compile(graph, &g->x, SP_CPU_PORTABLE, false);
+    REQUIRE(plan != NULL);
+    REQUIRE_EQ_INT(plan->step_count, 1);
+    CHECK_EQ_STR(plan->steps[0].node_name, node_name);
+    CHECK_EQ_STR(plan->steps[0].op_name, op_name);
+    CHECK_EQ_U64(plan->arena_bytes, 0);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(graph);
 }
 
 TEST(the_step_has_the_names_of_its_nodes)
 {
     const sp_shape x = SHAPE(8, 32);
     norm_graph g = usual_norm(&x);
-    data_random random = {89};
     g.activation = "Tanh";
-    const sp_graph *graph = load(&g, &random);
-    const sp_graph_plan *plan = compile(graph, &x, SP_CPU_PORTABLE, false);
-    REQUIRE(plan != NULL);
-    REQUIRE_EQ_INT(plan->step_count, 1);
-    CHECK_EQ_STR(plan->steps[0].node_name, "mean");
-    CHECK_EQ_STR(plan->steps[0].op_name, "ReduceMean+Sub+Pow+ReduceMean+Add+Sqrt+Div+Mul+Add+Tanh");
-    CHECK_EQ_U64(plan->arena_bytes, 0);
-    sp__plan_destroy(plan);
-    sp__graph_destroy(graph);
+    check_names(&g, "mean", "ReduceMean+Sub+Pow+ReduceMean+Add+Sqrt+Div+Mul+Add+Tanh");
+    g = usual_norm(&x);
+    g.is_rms = g.is_mul = true;
+    g.has_bias = false;
+    g.inverse = "Reciprocal root > inverse";
+    check_names(&g, "square", "Mul+ReduceMean+Add+Sqrt+Reciprocal+Mul+Mul");
 }
 
 TEST_MAIN

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisation of rows with each rounding of the steps that exporters write for it: mean,
- * difference, square, mean, sum, square root, quotient, product, sum. A NaN stays a NaN in all of
+/* Normalisation of rows with each rounding of the steps that exporters write for it: mean and
+ * difference (or none: then the mean is +0, whose difference from x is x), square, mean, sum,
+ * square root, quotient (or reciprocal and product), product, sum. A NaN stays a NaN in all of
  * them, so it is made canonical once, at the end.
  *
  * The sums are those of lanes.h. Each is a chain of dependent additions, so some rows are summed
@@ -62,15 +63,25 @@ static SP_ALWAYS_INLINE void mean_rows(const float *x, int64_t n, const int rows
     for (int r = 0; r < rows; r++) means[r] /= (float)n;
 }
 
+/* The distance in units of the deviation, of which `by_reciprocal` is the reciprocal. */
+static SP_ALWAYS_INLINE sp_vector in_units(sp_vector distance, sp_vector unit,
+                                           const bool by_reciprocal)
+{
+    if (by_reciprocal) return SP_PLANTED(norm_divides) ? distance / (1 / unit) : distance * unit;
+    return SP_PLANTED(norm_by_reciprocal) ? distance * (1 / unit) : distance / unit;
+}
+
 /* Scale and bias may be NULL. */
 static SP_ALWAYS_INLINE void normalize_row(const float *x, int64_t n, float mean, float deviation,
-                                           const float *scale, const float *bias, float *y)
+                                           const bool by_reciprocal, const float *scale,
+                                           const float *bias, float *y)
 {
-    const sp_vector middle = sp_vector_splat(mean), unit = sp_vector_splat(deviation);
+    const sp_vector middle = sp_vector_splat(mean);
+    const sp_vector unit = sp_vector_splat(by_reciprocal ? 1 / deviation : deviation);
     for (int64_t i = 0; i < n; i += SP_VECTOR) {
         const sp_vector_part part = sp_vector_range(0, n - i);
         const sp_vector distance = sp_vector_load_part(x + i, part, middle) - middle;
-        sp_vector v = SP_PLANTED(norm_by_reciprocal) ? distance * (1 / unit) : distance / unit;
+        sp_vector v = in_units(distance, unit, by_reciprocal);
         if (scale) v *= sp_vector_load_part(scale + i, part, unit);
         if (bias) v += sp_vector_load_part(bias + i, part, unit);
         sp_vector_store_first(y + i, n - i, sp_vector_canonical(v));
@@ -83,24 +94,32 @@ typedef struct norm_call {
     float epsilon;
 } norm_call;
 
+static SP_ALWAYS_INLINE void finish_row(const norm_call *call, const float *x, float mean,
+                                        float deviation, float *y)
+{
+    const sp_row_norm_constants *k = call->constants;
+    const float *scale = call->scale, *bias = call->bias;
+    if (k->by_reciprocal) {
+        normalize_row(x, k->extent, mean, deviation, true, scale, bias, y);
+    } else if (scale != NULL && bias != NULL) {
+        normalize_row(x, k->extent, mean, deviation, false, scale, bias, y);
+    } else if (scale != NULL) {
+        normalize_row(x, k->extent, mean, deviation, false, scale, NULL, y);
+    } else {
+        normalize_row(x, k->extent, mean, deviation, false, NULL, bias, y);
+    }
+}
+
 static SP_ALWAYS_INLINE void norm_rows(const norm_call *call, const float *x, const int rows,
                                        float *y)
 {
     const int64_t n = call->constants->extent;
     float mean[ROWS] = {0}, variance[ROWS];
-    mean_rows(x, n, rows, false, mean, mean);
+    if (call->constants->is_centred) mean_rows(x, n, rows, false, mean, mean);
     mean_rows(x, n, rows, true, mean, variance);
     for (int r = 0; r < rows; r++) {
         const float deviation = __builtin_sqrtf(variance[r] + call->epsilon);
-        const float *from = x + r * n;
-        float *to = y + r * n;
-        if (call->scale != NULL && call->bias != NULL) {
-            normalize_row(from, n, mean[r], deviation, call->scale, call->bias, to);
-        } else if (call->scale != NULL) {
-            normalize_row(from, n, mean[r], deviation, call->scale, NULL, to);
-        } else {
-            normalize_row(from, n, mean[r], deviation, NULL, call->bias, to);
-        }
+        finish_row(call, x + r * n, mean[r], deviation, y + r * n);
     }
     sp_activate(call->constants->activation, y, 1, 0, rows * n);
 }
