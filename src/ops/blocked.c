@@ -9,7 +9,7 @@
 /* Outputs of a tile, at least: each tile reads all weights of its filters. */
 #define TILE_PIXELS 64
 /* Blocks of filters of a tile, at least: each tile copies its input. */
-#define TILE_BLOCKS 4
+#define TILE_BLOCKS 2
 
 static bool set_grid(uint32_t grid[3], uint64_t x, uint64_t y, uint64_t z)
 {
