@@ -9,16 +9,28 @@
 
 enum { SP_TWO_VECTORS = 2 * SP_VECTOR };
 
-/* sp_expf of each element, with the same steps. */
+/* p * 2^n, rounded once, for p from 1/2 to 2 and integers n from -151 to 128. `shifted` is n +
+ * 12582912. */
+static SP_ALWAYS_INLINE sp_vector sp_vector_times_power(sp_vector p, sp_vector n, sp_vector shifted)
+{
+#if defined(__AVX512F__)
+    (void)shifted;
+    return (sp_vector)_mm512_scalef_ps((__m512)p, (__m512)n);
+#else
+    (void)n;
+    const sp_vector_bits exponent = (sp_vector_bits)shifted - 0x4b400000, half = exponent >> 1;
+    return p * (sp_vector)((half + 127) << 23) * (sp_vector)((exponent - half + 127) << 23);
+#endif
+}
+
+/* sp_expf of elements that are at most 0 or NaN, with the same steps. */
 static SP_ALWAYS_INLINE sp_vector sp_vector_exp(sp_vector x)
 {
     const sp_vector shift = sp_vector_splat(12582912.0f);
-    /* Both comparisons are false for a NaN, which stays. */
-    const sp_vector clamped =
-        sp_vector_larger(sp_vector_splat(-104.0f), sp_vector_smaller(sp_vector_splat(89.0f), x));
+    /* False for a NaN, which stays. */
+    const sp_vector clamped = sp_vector_larger(sp_vector_splat(-104.0f), x);
     const sp_vector rounded = sp_vector_fma(clamped, sp_vector_splat(1.44269504f), shift);
     const sp_vector n = rounded - shift;
-    const sp_vector_bits exponent = (sp_vector_bits)rounded - 0x4b400000;
     sp_vector r = sp_vector_fma(n, sp_vector_splat(-0.693359375f), clamped);
     r = sp_vector_fma(n, sp_vector_splat(2.12194440e-4f), r);
     sp_vector p = sp_vector_splat(1.9875691500e-4f);
@@ -28,8 +40,7 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_exp(sp_vector x)
     p = sp_vector_fma(p, r, sp_vector_splat(1.6666665459e-1f));
     p = sp_vector_fma(p, r, sp_vector_splat(5.0000001201e-1f));
     p = sp_vector_fma(p, r * r, r) + 1.0f;
-    const sp_vector_bits half = exponent >> 1;
-    return p * (sp_vector)((half + 127) << 23) * (sp_vector)((exponent - half + 127) << 23);
+    return sp_vector_times_power(p, n, rounded);
 }
 
 /* The largest element, NaNs left out; a zero of either sign. */
