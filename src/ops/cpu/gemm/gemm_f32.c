@@ -4,27 +4,19 @@
  * factor of 1 changes nothing, so a bias costs one rounded addition, the same as a separate Add.)
  * An activation is applied to a few rows at a time, after they have been stored. */
 #include "base/macros.h"
-#include "ops/cpu/arch/vector_transpose.h"
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/gemm/gemm_block.h"
+#include "ops/cpu/gemm/gemm_part.h"
+#include "ops/cpu/gemm/panel.h"
 
 enum { PANEL = SP_GEMM_PANEL, GROUP = SP_BLOCK_PANELS(1) };
 
-typedef struct gemm_operands {
-    const sp_gemm_constants *k;
-    const float *a, *b, *c; /* of this batch entry; c is of the whole tensor, or NULL */
-    float *y;
-    int64_t y_row;
-    int64_t b_depth, b_panel; /* strides of b */
-    int64_t first_panel;      /* of b */
-} gemm_operands;
-
-static const float *panel_address(const gemm_operands *g, int64_t panel)
+static const float *panel_address(const sp_gemm_operands *g, int64_t panel)
 {
     return g->b + (panel - g->first_panel) * g->b_panel;
 }
 
-static float finish_element(const gemm_operands *g, float sum, int64_t row, int64_t column)
+static float finish_element(const sp_gemm_operands *g, float sum, int64_t row, int64_t column)
 {
     float y = sum * g->k->alpha;
     if (g->c) y += g->c[row * g->k->c_row + column * g->k->c_column] * g->k->beta;
@@ -33,7 +25,7 @@ static float finish_element(const gemm_operands *g, float sum, int64_t row, int6
 
 /* Stores whole panels of several rows. `has_c` is a constant after inlining. */
 static SP_ALWAYS_INLINE void finish_vectors(const int64_t rows, const int64_t panels,
-                                            const bool has_c, const gemm_operands *g,
+                                            const bool has_c, const sp_gemm_operands *g,
                                             const sp_vector *sum, int64_t row, int64_t column)
 {
     const sp_gemm_constants *k = g->k;
@@ -53,16 +45,16 @@ static SP_ALWAYS_INLINE void finish_vectors(const int64_t rows, const int64_t pa
 
 /* Those of a product whose c, if there is one, has a number for each column. */
 static SP_ALWAYS_INLINE void finish_rows(const int64_t rows, const int64_t panels,
-                                         const gemm_operands *g, const sp_vector *sum, int64_t row,
-                                         int64_t column)
+                                         const sp_gemm_operands *g, const sp_vector *sum,
+                                         int64_t row, int64_t column)
 {
     if (g->c != NULL) finish_vectors(rows, panels, true, g, sum, row, column);
     else finish_vectors(rows, panels, false, g, sum, row, column);
 }
 
 /* Stores up to PANEL outputs of one row. */
-static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_vector *sum, int64_t row,
-                                        int64_t column)
+static SP_ALWAYS_INLINE void finish_row(const sp_gemm_operands *g, const sp_vector *sum,
+                                        int64_t row, int64_t column)
 {
     const sp_gemm_constants *k = g->k;
     const int64_t width = k->columns - column < PANEL ? k->columns - column : PANEL;
@@ -77,7 +69,7 @@ static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_vector 
 
 /* Stores the sums [rows][panels][SP_PANEL_VECTORS] of a block that ends inside a panel, or whose c
  * is one number for each row. */
-static SP_NOINLINE SP_NOCLONE void finish_any(const gemm_operands *g, const sp_vector *sum,
+static SP_NOINLINE SP_NOCLONE void finish_any(const sp_gemm_operands *g, const sp_vector *sum,
                                               int64_t rows, int64_t panels, int64_t row,
                                               int64_t column)
 {
@@ -90,14 +82,14 @@ static SP_NOINLINE SP_NOCLONE void finish_any(const gemm_operands *g, const sp_v
 
 /* The rows of a block, from `row` on. */
 typedef struct gemm_rows {
-    const gemm_operands *g;
+    const sp_gemm_operands *g;
     int64_t row;
 } gemm_rows;
 
 static SP_ALWAYS_INLINE void run_block(const void *of, const int64_t rows, const int64_t panels,
                                        int64_t panel)
 {
-    const gemm_operands *g = ((const gemm_rows *)of)->g;
+    const sp_gemm_operands *g = ((const gemm_rows *)of)->g;
     const int64_t row = ((const gemm_rows *)of)->row;
     const sp_gemm_constants *k = g->k;
     sp_vector sum[SP_BLOCK_MAX_VECTORS];
@@ -112,7 +104,7 @@ static SP_ALWAYS_INLINE void run_block(const void *of, const int64_t rows, const
 
 /* Applies the activation to stored rows [row, row + rows) of panels [panel, panel_end). Whole rows
  * of y are one: short ones fill no vector. */
-static void activate_rows(const gemm_operands *g, int64_t row, int64_t rows, int64_t panel,
+static void activate_rows(const sp_gemm_operands *g, int64_t row, int64_t rows, int64_t panel,
                           int64_t panel_end)
 {
     const sp_gemm_constants *k = g->k;
@@ -125,7 +117,7 @@ static void activate_rows(const gemm_operands *g, int64_t row, int64_t rows, int
 }
 
 /* The last panel of an unpadded right-hand side that ends inside it. */
-static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
+static void run_narrow(const sp_gemm_operands *g, int64_t row, int64_t panel)
 {
     const sp_gemm_constants *k = g->k;
     const int64_t width = k->columns - panel * PANEL;
@@ -148,7 +140,7 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
 }
 
 /* One block of `rows` rows, of panels [panel, panel_end), which are full or padded. */
-static SP_ALWAYS_INLINE void run_rows(const int64_t rows, const gemm_operands *g, int64_t row,
+static SP_ALWAYS_INLINE void run_rows(const int64_t rows, const sp_gemm_operands *g, int64_t row,
                                       int64_t panel, int64_t panel_end)
 {
     const gemm_rows of = {g, row};
@@ -172,7 +164,7 @@ static int64_t next_rows(int64_t left)
         }                                                                                          \
         break
 
-static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_t panel,
+static void run_panels(const sp_gemm_operands *g, int64_t row, int64_t last, int64_t panel,
                        int64_t panel_end)
 {
     for (int64_t rows; row < last; row += rows) {
@@ -195,7 +187,7 @@ static void run_panels(const gemm_operands *g, int64_t row, int64_t last, int64_
 /* ---- tiles ---- */
 
 /* Moves the operands to a batch entry; y has these strides. */
-static void select_batch(gemm_operands *g, int64_t batch, const int64_t *y_batch)
+static void select_batch(sp_gemm_operands *g, int64_t batch, const int64_t *y_batch)
 {
     const sp_gemm_constants *k = g->k;
     for (uint32_t i = k->batch_rank; i-- > 0;) {
@@ -207,15 +199,9 @@ static void select_batch(gemm_operands *g, int64_t batch, const int64_t *y_batch
     }
 }
 
-/* What a tile computes: panels [panel, end), of which those before `whole` are full or padded, of
- * rows [first, last). */
-typedef struct gemm_tile {
-    int64_t panel, end, whole, panels, first, last;
-} gemm_tile;
-
-static gemm_tile find_tile(const sp_gemm_constants *k, const sp_tile *tile)
+static sp_gemm_part find_tile(const sp_gemm_constants *k, const sp_tile *tile)
 {
-    gemm_tile t = {.panels = (k->columns + PANEL - 1) / PANEL};
+    sp_gemm_part t = {.panels = (k->columns + PANEL - 1) / PANEL};
     t.whole = k->is_padded ? t.panels : k->columns / PANEL;
     t.first = tile->index[0] * k->tile_rows;
     t.last = t.first + k->tile_rows < k->rows ? t.first + k->tile_rows : k->rows;
@@ -224,7 +210,7 @@ static gemm_tile find_tile(const sp_gemm_constants *k, const sp_tile *tile)
     return t;
 }
 
-static void run_tile(const gemm_operands *g, const gemm_tile *t)
+void SP_KERNEL(gemm_part)(const sp_gemm_operands *g, const sp_gemm_part *t)
 {
     /* A few panels at a time remain in the cache for all rows. */
     for (int64_t p = t->panel; p < t->end && p < t->whole; p += GROUP) {
@@ -237,20 +223,20 @@ static void run_tile(const gemm_operands *g, const gemm_tile *t)
     }
 }
 
-static gemm_operands find_operands(const sp_gemm_constants *k, const sp_tile *tile)
+static sp_gemm_operands find_operands(const sp_gemm_constants *k, const sp_tile *tile)
 {
-    return (gemm_operands){.k = k,
-                           .a = tile->bindings[0],
-                           .b = tile->bindings[1],
-                           .c = k->has_c ? tile->bindings[2] : NULL,
-                           .y = tile->bindings[k->has_c ? 3 : 2],
-                           .y_row = k->columns,
-                           .b_depth = k->b_depth,
-                           .b_panel = k->b_panel};
+    return (sp_gemm_operands){.k = k,
+                              .a = tile->bindings[0],
+                              .b = tile->bindings[1],
+                              .c = k->has_c ? tile->bindings[2] : NULL,
+                              .y = tile->bindings[k->has_c ? 3 : 2],
+                              .y_row = k->columns,
+                              .b_depth = k->b_depth,
+                              .b_panel = k->b_panel};
 }
 
 /* A planted bug: k runs backwards, so an output's bits depend on the number of rows. */
-static void run_backwards(gemm_operands *g, sp_gemm_constants *k)
+static void run_backwards(sp_gemm_operands *g, sp_gemm_constants *k)
 {
     *k = *g->k;
     g->k = k;
@@ -263,49 +249,24 @@ static void run_backwards(gemm_operands *g, sp_gemm_constants *k)
 sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
 {
     const sp_gemm_constants *k = tile->constants;
-    gemm_operands g = find_operands(k, tile);
-    const gemm_tile t = find_tile(k, tile);
+    sp_gemm_operands g = find_operands(k, tile);
+    const sp_gemm_part t = find_tile(k, tile);
     select_batch(&g, tile->index[2], NULL);
     g.y += tile->index[2] * k->rows * k->columns;
     sp_gemm_constants backwards;
     if (SP_PLANTED(tile_by_batch) && k->rows > 8) run_backwards(&g, &backwards);
-    run_tile(&g, &t);
+    SP_KERNEL(gemm_part)(&g, &t);
     return SP_OK;
 }
 
 /* ---- operands by strides ---- */
 
-/* The panel of columns [column, column + PANEL) of b, whose depth is consecutive. */
-static void transpose_panel(const sp_gemm_strided_constants *k, const float *b, int64_t column,
-                            float *to)
-{
-    const int64_t depth = k->of.depth;
-    for (int64_t d = 0; d < depth; d += SP_VECTOR) {
-        const int64_t count = depth - d < SP_VECTOR ? depth - d : SP_VECTOR;
-        const sp_vector_part part = sp_vector_range(0, count);
-        for (int64_t c = 0; c < PANEL; c += SP_VECTOR) {
-            sp_vector square[SP_VECTOR];
-#pragma GCC unroll 16
-            for (int64_t i = 0; i < SP_VECTOR; i++) {
-                square[i] = sp_vector_splat(0);
-                if (column + c + i >= k->of.columns) continue;
-                const float *from = b + (column + c + i) * k->b_column + d;
-                square[i] = part == SP_VECTOR_ALL ? sp_vector_load(from)
-                                                  : sp_vector_load_part(from, part, square[i]);
-            }
-            sp_vector_transpose(square);
-            float *out = to + d * PANEL + c;
-            for (int64_t i = 0; i < count; i++) sp_vector_store(out + i * PANEL, square[i]);
-        }
-    }
-}
-
 /* Some panels at a time are transposed to the stack, for all rows of the tile. */
-static void run_transposed(const gemm_operands *of, const gemm_tile *t,
+static void run_transposed(const sp_gemm_operands *of, const sp_gemm_part *t,
                            const sp_gemm_strided_constants *k)
 {
     float panels[SP_GEMM_STRIDED_ELEMENTS];
-    gemm_operands g = *of;
+    sp_gemm_operands g = *of;
     int64_t group = k->of.depth > 0 ? SP_GEMM_STRIDED_DEPTH / k->of.depth : GROUP;
     if (group > GROUP) group = GROUP;
     g.b = panels;
@@ -314,7 +275,9 @@ static void run_transposed(const gemm_operands *of, const gemm_tile *t,
     for (int64_t p = t->panel; p < t->end; p += group) {
         const int64_t stop = p + group < t->end ? p + group : t->end;
         for (int64_t i = p; i < stop; i++) {
-            transpose_panel(k, of->b, i * PANEL, panels + (i - p) * g.b_panel);
+            sp_panel_transpose(of->b + i * PANEL * k->b_column, k->b_column,
+                               k->of.columns - i * PANEL, k->of.depth,
+                               panels + (i - p) * g.b_panel);
         }
         g.first_panel = p;
         run_panels(&g, t->first, t->last, p, stop);
@@ -324,13 +287,13 @@ static void run_transposed(const gemm_operands *of, const gemm_tile *t,
 sp_status SP_KERNEL(gemm_strided_f32)(const sp_tile *tile)
 {
     const sp_gemm_strided_constants *k = tile->constants;
-    gemm_operands g = find_operands(&k->of, tile);
-    const gemm_tile t = find_tile(&k->of, tile);
+    sp_gemm_operands g = find_operands(&k->of, tile);
+    const sp_gemm_part t = find_tile(&k->of, tile);
     g.a += k->a_first;
     g.b += k->b_first;
     g.y_row = k->y_row;
     select_batch(&g, tile->index[2], k->y_batch);
-    if (k->b_column == 1) run_tile(&g, &t);
+    if (k->b_column == 1) SP_KERNEL(gemm_part)(&g, &t);
     else run_transposed(&g, &t, k);
     return SP_OK;
 }

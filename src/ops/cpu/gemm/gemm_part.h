@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A part of a matrix product, for the kernels that compute products among other things. */
+#ifndef SP_OPS_CPU_GEMM_GEMM_PART_H
+#define SP_OPS_CPU_GEMM_GEMM_PART_H
+
+#include "ops/cpu/arch/isa.h"
+
+typedef struct sp_gemm_operands {
+    const sp_gemm_constants *k;
+    const float *a, *b, *c; /* of this batch entry; c is of the whole tensor, or NULL */
+    float *y;
+    int64_t y_row;
+    int64_t b_depth, b_panel; /* strides of b */
+    int64_t first_panel;      /* of b */
+} sp_gemm_operands;
+
+/* Panels [panel, end), of which those before `whole` are full or padded, of rows [first, last). The
+ * product has `panels`. */
+typedef struct sp_gemm_part {
+    int64_t panel, end, whole, panels, first, last;
+} sp_gemm_part;
+
+/* Computes and stores the outputs of a part (gemm_f32.c). Of the constants, tiles and the batch are
+ * not read. */
+void SP_KERNEL(gemm_part)(const sp_gemm_operands *g, const sp_gemm_part *t);
+
+#endif
