@@ -18,7 +18,8 @@
     X(softplus_gate_f32)     /* x, y: y = x * tanh(softplus(x)) */                                 \
     X(tanh_gate_f32)    /* x, y: y = x * (factor * (addend + tanh(scale * (x + cube x x x)))) */   \
     X(look_up_f32)      /* index, table, c if has_c, y */                                          \
-    X(look_up_pack_f32) /* b, table */
+    X(look_up_pack_f32) /* b, table */                                                             \
+    X(attention_f32)    /* query, key, value, mask if has_mask, y */
 
 /* Of each row of x: d = x - mean(x) if is_centred, else x; y = activation(d / sqrt(mean(d * d) +
  * epsilon) * scale + bias), each operation rounded. Epsilon is one number, scale and bias have one
@@ -59,10 +60,47 @@ typedef struct sp_look_up_constants {
     uint8_t activation; /* sp_activation */
 } sp_look_up_constants;
 
+/* Floats that attention has on its stack: of queries, whose depth is thereby limited, and of
+ * scores, which limit the number of keys. */
+#define SP_ATTENTION_QUERIES 4096
+#define SP_ATTENTION_SCORES 16384
+#define SP_ATTENTION_DEPTH (SP_ATTENTION_QUERIES / SP_GEMM_PANEL)
+#define SP_ATTENTION_KEYS (SP_ATTENTION_SCORES / SP_GEMM_PANEL)
+#define SP_ATTENTION_RANK 4
+/* Fewer queries leave too much of a panel empty. */
+#define SP_ATTENTION_LEAST_ROWS 8
+
+typedef enum sp_scale_kind { SP_SCALE_NONE, SP_SCALE_MULTIPLIES, SP_SCALE_DIVIDES } sp_scale_kind;
+
+typedef struct sp_attention_scale {
+    uint32_t kind; /* sp_scale_kind */
+    float number;
+} sp_attention_scale;
+
+/* Strides, in elements, of rows, columns and batch entries. */
+typedef struct sp_attention_operand {
+    int64_t first, row, column, batch[SP_ATTENTION_RANK];
+} sp_attention_operand;
+
+/* y = softmax(of_scores(of_query(query) key^T) + mask) value, each operation rounded, for each
+ * batch entry: of `rows` queries and `keys` keys of `depth` elements, and values of `columns`. A
+ * tile of grid (rows, 1, batch) has tile_rows queries; so many panels of 16 are computed at a time
+ * as part_panels says. Columns of query, value, mask and y are neighbours. */
+typedef struct sp_attention_constants {
+    int64_t rows, keys, depth, columns;
+    int64_t tile_rows, part_panels;
+    sp_attention_scale of_query, of_scores;
+    bool has_mask;
+    uint32_t batch_rank;
+    int64_t batch_dims[SP_ATTENTION_RANK];
+    sp_attention_operand query, key, value, mask, y;
+} sp_attention_constants;
+
 #define SP_FUSED_CONSTANTS_LIST(X)                                                                 \
     X(sp_row_norm_constants, 32)                                                                   \
     X(sp_row_affine_constants, 24)                                                                 \
     X(sp_gate_constants, 48)                                                                       \
-    X(sp_look_up_constants, 48)
+    X(sp_look_up_constants, 48)                                                                    \
+    X(sp_attention_constants, 384)
 
 #endif

@@ -57,6 +57,10 @@ sp_status sp__plan_fuse_moments(sp_plan_builder *builder);
  * CPU alone. Call after sums and activations are fused, before removed steps are dropped. */
 sp_status sp__plan_fuse_look_up(sp_plan_builder *builder);
 
+/* Replaces the steps of each attention (ops/fused_constants.h) by one, in the place of the last,
+ * for the CPU alone. A pass of its own, behind sp__plan_stride. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__plan_fuse_attention(sp_plan_builder *builder);
+
 /* "Gemm" and "Relu" to "Gemm+Relu", the name of a fused step. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more);
 

@@ -131,23 +131,6 @@ bool sp__stride_find(const sp_stride_pass *pass, const sp_plan_binding *read,
            out->binding.where == SP_PLACE_ARENA && pass->values[out->binding.index].writes <= 1;
 }
 
-/* Composes one of the views, all of the same dimensions, after as many splits as that takes. */
-static bool compose_split(const sp_view *of, sp_view *const *views, uint32_t count, uint32_t which)
-{
-    uint32_t i = 0;
-    while (i < views[which]->rank) {
-        const int64_t dim = views[which]->dims[i];
-        const int64_t inner = sp__view_even(of, dim, views[which]->strides[i]);
-        if (inner == dim) {
-            i++;
-            continue;
-        }
-        if (inner == 0 || views[which]->rank == SP_KERNEL_RANK) return false;
-        for (uint32_t k = 0; k < count; k++) sp__view_split(views[k], i, inner);
-    }
-    return sp__view_compose(of, views[which]);
-}
-
 /* A copy of a copy that nothing else reads. */
 static void stride_copy(sp_stride_pass *pass, uint32_t s)
 {
@@ -157,7 +140,7 @@ static void stride_copy(sp_stride_pass *pass, uint32_t s)
     sp_view *const views[] = {&from, &to};
     sp_stride_source source;
     if (!sp__stride_find(pass, &step->bindings[0], k->element_bytes, &source)) return;
-    if (!source.is_only || !compose_split(&source.view, views, 2, 0)) return;
+    if (!source.is_only || !sp__view_compose_split(&source.view, views, 2, 0)) return;
     memcpy(k->dims, from.dims, sizeof k->dims);
     memcpy(k->x, from.strides, sizeof k->x);
     memcpy(k->y, to.strides, sizeof k->y);
@@ -181,7 +164,7 @@ static void stride_binary(sp_stride_pass *pass, uint32_t s, uint32_t which)
     }
     sp_stride_source source;
     if (!sp__stride_find(pass, &step->bindings[which], sizeof(float), &source)) return;
-    if (!source.is_only || !compose_split(&source.view, views, 2, which)) return;
+    if (!source.is_only || !sp__view_compose_split(&source.view, views, 2, which)) return;
     const sp_view *view = &operands[which];
     const int64_t last = view->strides[view->rank - 1];
     /* The kernels have no offsets, and their rows are consecutive elements or one element. */
@@ -214,22 +197,34 @@ static sp_status stride_step(sp_stride_pass *pass, uint32_t s)
     }
 }
 
-sp_status sp__plan_stride(sp_plan_builder *builder)
+sp_status sp__stride_begin(sp_plan_builder *builder, sp_stride_pass *pass)
 {
-    sp_graph_plan *plan = builder->plan;
-    sp_stride_pass pass = {.builder = builder,
-                           .values = sp_calloc(builder->value_count, sizeof *pass.values)};
-    if (pass.values == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
-    count_uses(&pass);
-    sp_status status = SP_OK;
-    for (uint32_t s = 0; s < plan->step_count && status == SP_OK; s++) {
-        status = stride_step(&pass, s);
-    }
+    *pass = (sp_stride_pass){.builder = builder,
+                             .values = sp_calloc(builder->value_count, sizeof *pass->values)};
+    if (pass->values == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+    count_uses(pass);
+    return SP_OK;
+}
+
+void sp__stride_end(sp_stride_pass *pass)
+{
+    sp_plan_builder *builder = pass->builder;
     uint32_t kept = 0;
-    for (uint32_t s = 0; s < plan->step_count; s++) {
+    for (uint32_t s = 0; s < builder->plan->step_count; s++) {
         if (builder->steps[s].kernel != SP_NO_KERNEL) builder->steps[kept++] = builder->steps[s];
     }
-    plan->step_count = kept;
-    sp_free(pass.values);
+    builder->plan->step_count = kept;
+    sp_free(pass->values);
+}
+
+sp_status sp__plan_stride(sp_plan_builder *builder)
+{
+    sp_stride_pass pass;
+    SP_TRY(sp__stride_begin(builder, &pass));
+    sp_status status = SP_OK;
+    for (uint32_t s = 0; s < builder->plan->step_count && status == SP_OK; s++) {
+        status = stride_step(&pass, s);
+    }
+    sp__stride_end(&pass);
     return status;
 }

@@ -11,7 +11,7 @@
  * no bit. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_stride(sp_plan_builder *builder);
 
-/* ---- for plan_strides_product.c ---- */
+/* ---- for plan_strides_product.c and plan_fuse_attention.c ---- */
 
 /* Uses of a root value. */
 typedef struct sp_stride_value {
@@ -25,6 +25,12 @@ typedef struct sp_stride_pass {
     sp_plan_builder *builder;
     sp_stride_value *values; /* by root */
 } sp_stride_pass;
+
+/* Counts the uses of all values. Errors: SP_OUT_OF_MEMORY; then the pass is not to be ended. */
+sp_status sp__stride_begin(sp_plan_builder *builder, sp_stride_pass *pass);
+
+/* Removes the steps without a kernel. */
+void sp__stride_end(sp_stride_pass *pass);
 
 /* What a copy is made from. */
 typedef struct sp_stride_source {

@@ -98,6 +98,23 @@ void sp__view_split(sp_view *view, uint32_t dim, int64_t inner)
     view->strides[dim] *= inner;
 }
 
+bool sp__view_compose_split(const sp_view *of, sp_view *const *views, uint32_t count,
+                            uint32_t which)
+{
+    uint32_t i = 0;
+    while (i < views[which]->rank) {
+        const int64_t dim = views[which]->dims[i];
+        const int64_t inner = sp__view_even(of, dim, views[which]->strides[i]);
+        if (inner == dim) {
+            i++;
+            continue;
+        }
+        if (inner == 0 || views[which]->rank == SP_KERNEL_RANK) return false;
+        for (uint32_t k = 0; k < count; k++) sp__view_split(views[k], i, inner);
+    }
+    return sp__view_compose(of, views[which]);
+}
+
 bool sp__view_invert(const sp_view *view, sp_view *out)
 {
     int64_t weight = 1, stride = 1;

@@ -40,6 +40,11 @@ bool sp__view_compose(const sp_view *of, sp_view *view);
 /* Makes two dimensions of one: the inner one has `inner` elements, a divisor. */
 void sp__view_split(sp_view *view, uint32_t dim, int64_t inner);
 
+/* Composes one of the views, all of the same dimensions, after as many splits as that takes. The
+ * others are split likewise. */
+bool sp__view_compose_split(const sp_view *of, sp_view *const *views, uint32_t count,
+                            uint32_t which);
+
 /* The view that finds in a copy what `view` finds in the original: element [i] of the result's
  * order is where the copy, in the order of `view`, has element number i of the original. False
  * unless `view` has each element of the original once. */

@@ -28,7 +28,8 @@ const sp_graph_plan *fused_plans_compile(const sp_graph *graph, const sp_array *
                                      .inputs = given,
                                      .input_count = count,
                                      .is_unfused = is_unfused,
-                                     .is_blocked = !is_unfused};
+                                     .is_blocked = !is_unfused,
+                                     .is_strided = !is_unfused};
     const sp_graph_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(graph, &request, &plan));
     if (plan != NULL) CHECK_OK(sp__plan_check(plan));
