@@ -36,18 +36,6 @@ static void point_draw(bench_picture *picture, const bench_job *job, uint32_t th
     }
 }
 
-/* Rates of windows without a run say nothing, unless none arrived. */
-static sp_status point_check(const bench_arguments *arguments, const bench_job *job)
-{
-    for (uint32_t m = 0; m < job->count; m++) {
-        if (job->models[m].result.per_second > 0 || arguments->rate > 0) continue;
-        return fail(SP_TIMEOUT,
-                    "no run of %s ended within a window of %u ms: give a longer --window",
-                    show_name(job->models[m].arguments.path).text, (unsigned)arguments->window_ms);
-    }
-    return SP_OK;
-}
-
 static sp_status point_run(bench_arguments *arguments, bench_job *job, point_progress *progress)
 {
     const uint32_t threads = progress->threads;
@@ -62,7 +50,6 @@ static sp_status point_run(bench_arguments *arguments, bench_job *job, point_pro
     const sp_status status = bench_point_run(job, &load);
     progress_clear();
     TRY(status);
-    TRY(point_check(arguments, job));
     bench_report_point(&arguments->format, job, threads);
     point_draw(&arguments->picture, job, threads);
     return SP_OK;

@@ -37,7 +37,8 @@ typedef struct load_thread {
     uint64_t random;
     uint64_t *begun_ns; /* of the calls in flight, by slot */
     latencies latencies;
-    double shares; /* of calls that were in the window */
+    double shares;    /* of calls that were in the window */
+    uint64_t long_ns; /* of the last call that ended behind the window, or 0 */
 } load_thread;
 
 struct load {
@@ -138,6 +139,7 @@ static void latency_note(load_thread *thread, uint64_t begun_ns, uint64_t ended_
 {
     const load *self = thread->owner;
     thread->shares += share_in_window(self, begun_ns, ended_ns);
+    if (ended_ns >= self->end_ns) thread->long_ns = ended_ns - begun_ns;
     if (ended_ns < self->begin_ns || ended_ns >= self->end_ns) return;
     latencies_add(&thread->latencies, ended_ns - begun_ns);
 }
@@ -303,6 +305,15 @@ static uint32_t threads_start(load *self, load_thread *threads, uint32_t count)
     return count;
 }
 
+/* Of calls longer than the window, none of which ended in it. */
+static void long_calls_fill(const load *self, const load_thread *threads, load_result *result)
+{
+    for (uint32_t i = 0; i < self->options->threads; i++) {
+        if (threads[i].long_ns > 0) latencies_add(&result->latencies, threads[i].long_ns);
+    }
+    result->per_second = result->shares_per_second;
+}
+
 static void results_fill(const load *self, const load_thread *threads, load_arrivals *arrivals,
                          load_result *result)
 {
@@ -313,6 +324,7 @@ static void results_fill(const load *self, const load_thread *threads, load_arri
         result->shares_per_second += threads[i].shares / self->options->window_seconds;
     }
     result->per_second = (double)result->latencies.count / self->options->window_seconds;
+    if (result->latencies.count == 0) long_calls_fill(self, threads, result);
 }
 
 /* Of a thread, whole lines. */
