@@ -54,21 +54,23 @@ static SP_ALWAYS_INLINE void run_columns(const unsigned kind, const int64_t step
     const float *x = r->x;
     float *y = r->y;
     const int64_t *offsets = r->offsets;
+    const int64_t all = OUTPUTS, half = OUTPUTS / 2;
     int64_t left = r->columns;
     for (int64_t v = 0; v < SP_BLOCK_VECTORS; v++) {
         vectors[v] = sp_epilogue_of(kind, &d->epilogue, v * SP_VECTOR);
     }
-    for (; left >= OUTPUTS; left -= OUTPUTS, x += OUTPUTS * step, y += OUTPUTS * SP_BLOCK) {
-        run_outputs(OUTPUTS, kind, step, d, vectors, offsets, x, y);
+    for (; left >= all; left -= all, x += all * step, y += all * SP_BLOCK) {
+        run_outputs(all, kind, step, d, vectors, offsets, x, y);
     }
-    enum { HALF = OUTPUTS / 2 };
-    for (; left >= HALF; left -= HALF, x += HALF * step, y += HALF * SP_BLOCK) {
-        run_outputs(HALF, kind, step, d, vectors, offsets, x, y);
+    for (; left >= half; left -= half, x += half * step, y += half * SP_BLOCK) {
+        run_outputs(half, kind, step, d, vectors, offsets, x, y);
     }
     for (; left > 0; left--, x += step, y += SP_BLOCK) {
         run_outputs(1, kind, step, d, vectors, offsets, x, y);
     }
 }
+
+enum { TWO_BLOCKS = 2 * SP_BLOCK };
 
 static void run_row(const void *kernel, const sp_plane_row *r)
 {
@@ -76,7 +78,7 @@ static void run_row(const void *kernel, const sp_plane_row *r)
     if (r->step == SP_BLOCK) {
         SP_EPILOGUE_CALL(d->epilogue.kind, run_columns, SP_BLOCK, d, r);
     } else {
-        SP_EPILOGUE_CALL(d->epilogue.kind, run_columns, 2 * SP_BLOCK, d, r);
+        SP_EPILOGUE_CALL(d->epilogue.kind, run_columns, TWO_BLOCKS, d, r);
     }
     sp_activate(d->epilogue.activation, r->y, 1, 0, r->columns * SP_BLOCK);
 }
