@@ -142,8 +142,8 @@ static sp_status join_zeros(sp_block_pass *pass, const sp_plan_step *step, const
     int64_t first;
     if (!find_image(pass, step, j, &image, &first)) return SP_OK;
     const sp_image_form *form = &j->parts[image];
-    sp_image_form whole = j->whole;
-    whole.map = NULL;
+    sp_image_form whole = {form->images, 0, form->pixels, NULL};
+    for (uint32_t i = 0; i < j->k->parts; i++) whole.channels += j->parts[i].channels;
     *is_done = true;
     SP_TRY(sp__block_read(pass, step, step->bindings[image].index, form, &from));
     SP_TRY(sp__block_write(pass, sp__block_output(step)->index, &whole, &to));
@@ -165,9 +165,9 @@ sp_status sp__block_join(sp_block_pass *pass, const sp_plan_step *step, bool *is
     if (pixels == 0) return SP_OK;
     SP_TRY(find_parts(pass, step, pixels, &j, &are_parts));
     if (!are_parts) return SP_OK;
-    SP_TRY(find_whole(pass, &j));
     SP_TRY(join_zeros(pass, step, &j, is_done));
     if (*is_done) return SP_OK;
+    SP_TRY(find_whole(pass, &j));
     *is_done = sp__image_form_is_dense(&j.whole);
     return *is_done ? add_join(pass, step, &j) : SP_OK;
 }

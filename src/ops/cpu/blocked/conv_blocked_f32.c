@@ -13,8 +13,9 @@
 /* Outputs of a pointwise convolution that read a segment of channels one after the other. */
 enum { DIRECT_COLUMNS = 4 * SP_BLOCKED_OUTPUTS };
 
-/* Weights of a group, in elements, that do not stay in a second cache of 1 to 2 MB until the next
- * outputs need them. Fetching those that do stay costs more than it saves. */
+/* Weights of the filters that are computed together, in elements, that do not stay in a second
+ * cache of 1 to 2 MB until the next outputs need them. Fetching those that do stay costs more than
+ * it saves. */
 enum { MANY_WEIGHTS = 200 * 1024 };
 
 typedef struct conv {
