@@ -268,6 +268,13 @@ static void subject_tiles_crowded(void *arg)
     sp_store_relaxed(&w.free_slots.word, 3);
     SP_SCHED_ASSERT(!sp__queue_shares(w.queue, shortest - 1));
     SP_SCHED_ASSERT(sp__queue_shares(w.queue, shortest));
+    /* The third core has a worker that spins for a dispatch, or that shares another one. */
+    sp_store_relaxed(&w.device->sharing, 1);
+    sp_store_relaxed(&w.device->spinning, 1);
+    SP_SCHED_ASSERT(sp__queue_shares(w.queue, shortest));
+    sp_store_relaxed(&w.device->spinning, 0);
+    SP_SCHED_ASSERT(!sp__queue_shares(w.queue, shortest));
+    sp_store_relaxed(&w.device->sharing, 0);
     end(&w);
 }
 
@@ -340,7 +347,7 @@ const sp_subject sp__subjects_tiles[] = {
     {.name = "tiles_crowded",
      .test = subject_tiles_crowded,
      .thread_count = 1,
-     .planted = "shares_when_crowded"},
+     .planted = "shares_when_crowded spinner_not_ready"},
     {.name = "tiles_core_taken",
      .test = subject_tiles_core_taken,
      .thread_count = 1,

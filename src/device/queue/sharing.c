@@ -71,7 +71,9 @@ bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns)
     if (ns < share_ns) return false;
     if (ns >= SHORT_MOST * share_ns || SP_PLANTED(shares_when_crowded)) return true;
     /* Workers that spin for the next dispatch are on cores that are free for this one. */
-    const uint32_t ready = (uint32_t)__builtin_popcountll(sp_load_relaxed(&device->spinning));
+    const uint64_t spinning =
+        SP_PLANTED(spinner_not_ready) ? 0 : sp_load_relaxed(&device->spinning);
+    const uint32_t ready = (uint32_t)__builtin_popcountll(spinning);
     return device_share_room(device) + ready > device->base.limits.width / SPARE_SHARE;
 }
 
