@@ -37,8 +37,9 @@ typedef struct load_thread {
     uint64_t random;
     uint64_t *begun_ns; /* of the calls in flight, by slot */
     latencies latencies;
-    double shares;    /* of calls that were in the window */
-    uint64_t long_ns; /* of the last call that ended behind the window, or 0 */
+    double shares; /* of calls that were in the window */
+    /* Of the calls that ended behind the window. */
+    uint64_t late_count, late_ns; /* their number, how long the last one took */
 } load_thread;
 
 struct load {
@@ -139,20 +140,22 @@ static void latency_note(load_thread *thread, uint64_t begun_ns, uint64_t ended_
 {
     const load *self = thread->owner;
     thread->shares += share_in_window(self, begun_ns, ended_ns);
-    if (ended_ns >= self->end_ns) thread->long_ns = ended_ns - begun_ns;
+    if (ended_ns >= self->end_ns) {
+        thread->late_count++;
+        thread->late_ns = ended_ns - begun_ns;
+    }
     if (ended_ns < self->begin_ns || ended_ns >= self->end_ns) return;
     latencies_add(&thread->latencies, ended_ns - begun_ns);
 }
 
+/* At least once: a short window may be over before the thread is awake. */
 static void run_closed(load_thread *thread)
 {
     const load *self = thread->owner;
-    uint64_t before = clock_ns();
-    while (before < self->end_ns && !atomic_load(&self->is_over)) {
-        if (!thread_call(thread)) return;
-        const uint64_t after = clock_ns();
+    for (uint64_t before = clock_ns(), after = 0; after < self->end_ns; before = after) {
+        if (atomic_load(&self->is_over) || !thread_call(thread)) return;
+        after = clock_ns();
         latency_note(thread, before, after);
-        before = after;
     }
 }
 
@@ -176,7 +179,7 @@ static void run_in_flight(load_thread *thread)
     const load *self = thread->owner;
     const uint64_t most = self->options->in_flight;
     uint64_t begun = 0, ended = 0;
-    while (clock_ns() < self->end_ns && !atomic_load(&self->is_over)) {
+    while ((begun == 0 || clock_ns() < self->end_ns) && !atomic_load(&self->is_over)) {
         if (begun - ended == most) call_end(thread, (uint32_t)(ended++ % most));
         if (!call_begin(thread, (uint32_t)(begun % most))) break;
         begun++;
@@ -305,13 +308,16 @@ static uint32_t threads_start(load *self, load_thread *threads, uint32_t count)
     return count;
 }
 
-/* Of calls longer than the window, none of which ended in it. */
-static void long_calls_fill(const load *self, const load_thread *threads, load_result *result)
+/* No call ended in the window: the rates of the threads are those of their last calls. Their shares
+ * of the window would be too small by the time that the threads took to wake up in it. */
+static void late_calls_fill(const load *self, const load_thread *threads, load_result *result)
 {
     for (uint32_t i = 0; i < self->options->threads; i++) {
-        if (threads[i].long_ns > 0) latencies_add(&result->latencies, threads[i].long_ns);
+        const load_thread *thread = &threads[i];
+        if (thread->late_count == 0) continue;
+        latencies_add(&result->latencies, thread->late_ns);
+        result->per_second += (double)thread->late_count * NS_PER_SECOND / (double)thread->late_ns;
     }
-    result->per_second = result->shares_per_second;
 }
 
 static void results_fill(const load *self, const load_thread *threads, load_arrivals *arrivals,
@@ -324,7 +330,7 @@ static void results_fill(const load *self, const load_thread *threads, load_arri
         result->shares_per_second += threads[i].shares / self->options->window_seconds;
     }
     result->per_second = (double)result->latencies.count / self->options->window_seconds;
-    if (result->latencies.count == 0) long_calls_fill(self, threads, result);
+    if (result->latencies.count == 0) late_calls_fill(self, threads, result);
 }
 
 /* Of a thread, whole lines. */

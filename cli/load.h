@@ -44,8 +44,8 @@ typedef struct load_result {
     /* Of the calls that ended in the window, or if none did, that ended behind it; open loop: that
      * arrived in it. */
     latencies latencies;
-    double
-        per_second; /* their number by the window's length; if none ended in it, the next field */
+    /* Their number by the window's length; if none ended in it, by the time that they took. */
+    double per_second;
     /* Closed loop: the same of all calls, each counted by the share of it that was in the window:
      * not off by a whole call for each thread, which matters in windows of few calls. */
     double shares_per_second;
