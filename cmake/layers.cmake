@@ -31,6 +31,10 @@ set(SP_ISA_FLAGS_neon -DSP_NEON=1
 # Kernels read neither errno nor floating-point exception flags; these flags change no result bits.
 # -fno-fast-math, which sp_flags has too, resets the two after it: CMake keeps the first of equal flags.
 set(SP_KERNEL_FLAGS -fno-fast-math -fno-math-errno -fno-trapping-math -Wno-psabi)
+# The stack that device/kernel.h allows. Instrumented code has larger frames.
+if(NOT SP_SANITIZE AND NOT SP_SCHED)
+    list(APPEND SP_KERNEL_FLAGS $<$<C_COMPILER_ID:GNU>:-Wframe-larger-than=81920>)
+endif()
 # Of compact kernels: loops over elements are vectorised as with -O3, but the few iterations that are
 # left over stay loops. Unrolled, they would be most of a kernel's code.
 set(SP_COMPACT_FLAGS -O2

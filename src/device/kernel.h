@@ -23,7 +23,7 @@ typedef struct sp_tile {
     const void *constants; /* the dispatch's constants, 16-byte aligned */
 } sp_tile;
 
-/* Runs a tile, or a block of tiles with the same bits. Uses at most 64 KiB of stack, no lock, no
+/* Runs a tile, or a block of tiles with the same bits. Uses at most 80 KiB of stack, no lock, no
  * allocation, no libm beyond exact operations; a failure (sp__fail) poisons what the dispatch
  * writes. */
 typedef sp_status (*sp_kernel_fn)(const sp_tile *tile);

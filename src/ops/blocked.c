@@ -33,15 +33,29 @@ static bool fills_blocks(int64_t channels, bool is_group)
     return channels > 0 && (is_group ? lanes * 2 <= channels * 3 : lanes * 3 <= channels * 4);
 }
 
-/* Does the input of one output, of `planes` planes of `step` floats a column, fit the kernel's
- * memory? (patch.h) */
-static bool patch_fits(const sp_conv_constants *k, int64_t planes, int64_t step)
+/* Does the input of one output, of `planes` planes of `step` floats a column, fit in `most` floats?
+ * (patch.h) */
+static bool patch_fits_in(const sp_conv_constants *k, int64_t planes, int64_t step, int64_t most)
 {
     const int64_t rows = (k->kernel_h - 1) * k->dilation_h + 1;
     const int64_t parts = k->kernel_w == 1 ? 1 : k->stride_w;
     const int64_t columns = parts * (1 + (k->kernel_w - 1) * k->dilation_w / parts);
-    if (rows > SP_PATCH_ELEMENTS || columns > SP_PATCH_ELEMENTS) return false;
-    return rows * columns * planes * step <= SP_PATCH_ELEMENTS;
+    if (rows > most || columns > most) return false;
+    return rows * columns * planes * step <= most;
+}
+
+static bool patch_fits(const sp_conv_constants *k, int64_t planes, int64_t step)
+{
+    return patch_fits_in(k, planes, step, SP_PATCH_ELEMENTS);
+}
+
+/* Of a segment of channels. */
+static bool conv_patch_fits(const sp_blocked_constants *conv, int64_t most)
+{
+    const sp_conv_constants *k = &conv->of;
+    const int64_t channels = sp_size_least(k->segment / (k->kernel_h * k->kernel_w), k->channels);
+    return conv->is_plain ? patch_fits_in(k, channels, 1, most)
+                          : patch_fits_in(k, sp__channel_blocks(channels), SP_CHANNEL_BLOCK, most);
 }
 
 /* Of the kernel; 0 if there are too many for a segment. */
@@ -104,12 +118,8 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
     if (k->groups > 1 && has_tails && !is_x_blocked) return false;
     if (k->segment % taps != 0) return false;
     out->constants.is_plain = !is_x_blocked && k->channels < block && k->groups == 1;
-    const int64_t channels = sp_size_least(k->segment / taps, k->channels);
     const int64_t images = k->planes / (k->groups * k->filters);
-    if (out->constants.is_plain ? !patch_fits(k, channels, 1)
-                                : !patch_fits(k, sp__channel_blocks(channels), block)) {
-        return false;
-    }
+    if (!conv_patch_fits(&out->constants, SP_PATCH_ELEMENTS)) return false;
     out->x = (sp_image_form){images, k->groups * k->channels, k->in_h * k->in_w, NULL};
     out->y = (sp_image_form){images, k->groups * k->filters, k->out_h * k->out_w, NULL};
     const int64_t depth = k->channels * taps, blocks = sp__channel_blocks(k->filters);
@@ -274,6 +284,8 @@ bool sp__blocked_conv_pool(const sp_blocked_constants *conv, const sp_blocked_ca
     const int64_t span_w = (p->kernel_w - 1) * p->dilation_w + 1;
     if (c->groups != 1 || conv->has_other || conv->has_offsets) return false;
     if (p->in_h != c->out_h || p->in_w != c->out_w) return false;
+    if (!conv_patch_fits(conv, SP_POOLED_PATCH_ELEMENTS)) return false;
+    if (p->kernel_h * p->kernel_w > SP_POOLED_TAPS) return false;
     if (span_h > SP_POOLED_ELEMENTS || span_w > SP_POOLED_ELEMENTS) return false;
     if (span_h * span_w * conv->tile_blocks * SP_CHANNEL_BLOCK > SP_POOLED_ELEMENTS) return false;
     const int64_t rows = conv->tile_rows / p->stride_h;

@@ -31,8 +31,10 @@
 
 /* Input that a kernel has on its stack at a time, in elements. */
 #define SP_PATCH_ELEMENTS 9216
-/* Results of a convolution that conv_pool_blocked_f32 has there beside it. */
-#define SP_POOLED_ELEMENTS 12288
+/* Of conv_pool_blocked_f32, which has results of the convolution there beside it, and its taps. */
+#define SP_POOLED_PATCH_ELEMENTS 7168
+#define SP_POOLED_ELEMENTS 10880
+#define SP_POOLED_TAPS 64
 
 /* Grid (tiles of blocks of filters of all groups, tiles of outputs, images): joined tiles that are
  * next to each other share the copy of their input. depthwise_blocked_f32: (tiles of outputs,

@@ -63,7 +63,7 @@ typedef struct sp_look_up_constants {
 /* Floats that attention has on its stack: of queries, whose depth is thereby limited, and of
  * scores, which limit the number of keys. */
 #define SP_ATTENTION_QUERIES 4096
-#define SP_ATTENTION_SCORES 16384
+#define SP_ATTENTION_SCORES 14336
 #define SP_ATTENTION_DEPTH (SP_ATTENTION_QUERIES / SP_GEMM_PANEL)
 #define SP_ATTENTION_KEYS (SP_ATTENTION_SCORES / SP_GEMM_PANEL)
 #define SP_ATTENTION_RANK 4

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/macros.h"
 
 int64_t sp__view_count(const sp_view *view)
@@ -89,6 +90,7 @@ bool sp__view_compose(const sp_view *of, sp_view *view)
 
 void sp__view_split(sp_view *view, uint32_t dim, int64_t inner)
 {
+    SP_ASSERT(view->rank < SP_VIEW_RANK);
     for (uint32_t i = view->rank++; i > dim; i--) {
         view->dims[i] = view->dims[i - 1];
         view->strides[i] = view->strides[i - 1];
@@ -109,7 +111,7 @@ bool sp__view_compose_split(const sp_view *of, sp_view *const *views, uint32_t c
             i++;
             continue;
         }
-        if (inner == 0 || views[which]->rank == SP_KERNEL_RANK) return false;
+        if (inner == 0 || views[which]->rank >= SP_KERNEL_RANK) return false;
         for (uint32_t k = 0; k < count; k++) sp__view_split(views[k], i, inner);
     }
     return sp__view_compose(of, views[which]);

@@ -40,8 +40,9 @@ bool sp__view_compose(const sp_view *of, sp_view *view);
 /* Makes two dimensions of one: the inner one has `inner` elements, a divisor. */
 void sp__view_split(sp_view *view, uint32_t dim, int64_t inner);
 
-/* Composes one of the views, all of the same dimensions, after as many splits as that takes. The
- * others are split likewise. */
+/* Composes one of the views, all of the same dimensions, after as many splits as that takes, to at
+ * most SP_KERNEL_RANK dimensions. The others are split likewise. False: they may have been split.
+ */
 bool sp__view_compose_split(const sp_view *of, sp_view *const *views, uint32_t count,
                             uint32_t which);
 

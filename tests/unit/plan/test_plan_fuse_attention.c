@@ -11,7 +11,7 @@
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
-enum { ONNX_F32 = 1, INPUTS = 4 };
+enum { ONNX_F32 = 1, ONNX_I64 = 7, INPUTS = 4 };
 
 /* The number that scales, if there is one. */
 typedef enum scale_form { NO_SCALE, MULTIPLIES, NUMBER_TIMES, DIVIDES, SCALE_FORMS } scale_form;
@@ -276,7 +276,7 @@ TEST(tiny_weights_are_the_quotients)
         const attention_case c = {.images = 1,
                                   .heads = 2,
                                   .queries = 64,
-                                  .keys = 40 + 41 * i,
+                                  .keys = 40 + 37 * i,
                                   .depth = 3,
                                   .columns = 16,
                                   .query_scale = MULTIPLIES,
@@ -420,6 +420,72 @@ TEST(the_step_has_the_names_of_its_nodes)
     sp__plan_destroy(plan);
     sp__graph_destroy(graph);
     data_free(inputs, INPUTS);
+}
+
+/* ---- operands of many dimensions ---- */
+
+/* An input whose transpose, of another shape, is an operand. */
+typedef struct moved_input {
+    const char *name, *moved, *operand;
+    sp_shape shape, to; /* to: of `operand` */
+    int64_t order[SP_MAX_RANK];
+} moved_input;
+
+static void add_moved(writer *graph, const moved_input *in)
+{
+    const int64_t dims[] = {in->to.rank};
+    char name[32], operands[64];
+    (void)snprintf(name, sizeof name, "shape_of_%s", in->operand);
+    writer tensor =
+        make_tensor(name, ONNX_I64, dims, 1, in->to.dims, in->to.rank * sizeof(int64_t));
+    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
+    add_input(graph, in->name, ONNX_F32, in->shape.dims, (int)in->shape.rank);
+    writer node = make_node("Transpose", in->name, in->moved);
+    add_attribute_ints(&node, "perm", in->order, in->shape.rank);
+    add_node(graph, node);
+    (void)snprintf(operands, sizeof operands, "%s %s", in->moved, name);
+    add_node(graph, make_node("Reshape", operands, in->operand));
+}
+
+/* The transposes split the batch of the queries into more dimensions than a copy has. */
+TEST(products_of_many_dimensions_stay)
+{
+    const moved_input in[3] = {
+        {"query",
+         "tq",
+         "q",
+         SHAPE(2, 8, 2, 2, 8, 2, 8, 2),
+         SHAPE(2, 16, 16, 32, 1),
+         {2, 6, 5, 1, 0, 4, 3, 7}},
+        {"key", "tk", "k", SHAPE(4, 2, 4, 2, 2, 4), SHAPE(2, 16, 16, 1, 1), {5, 4, 3, 2, 1, 0}},
+        {"value",
+         "tv",
+         "v",
+         SHAPE(2, 2, 4, 2, 4, 4, 1, 16),
+         SHAPE(2, 16, 16, 1, 16),
+         {1, 4, 5, 2, 0, 3, 6, 7}},
+    };
+    const float number = 0.25f;
+    data_random random = {800};
+    sp_array inputs[3];
+    writer graph = {0};
+    add_floats(&graph, "number", &number, 1);
+    for (int i = 0; i < 3; i++) {
+        add_moved(&graph, &in[i]);
+        inputs[i] = data_floats(&random, &in[i].shape);
+    }
+    add_node(&graph, make_node("Mul", "q number", "scaled"));
+    add_node(&graph, make_node("MatMul", "scaled k", "scores"));
+    writer softmax = make_node("Softmax", "scores", "weights");
+    add_attribute_int(&softmax, "axis", -1);
+    add_node(&graph, softmax);
+    add_node(&graph, make_node("MatMul", "weights v", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = fused_plans_load(&graph);
+    REQUIRE(loaded != NULL);
+    fused_plans_check(loaded, inputs, 3, SP_KERNEL_ID_attention_f32, 0);
+    sp__graph_destroy(loaded);
+    data_free(inputs, 3);
 }
 
 TEST_MAIN

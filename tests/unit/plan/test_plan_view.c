@@ -82,6 +82,21 @@ TEST(a_composed_view_has_the_elements_of_both)
     CHECK(split > 100);
 }
 
+/* A product has more dimensions than a copy: its view is not split further. */
+TEST(a_view_of_many_dimensions_is_not_split)
+{
+    const sp_view of = {.rank = 2, .dims = {2, 2}, .strides = {100, 1}};
+    for (uint32_t rank = 1; rank <= SP_VIEW_RANK; rank++) {
+        sp_view view = {.rank = rank};
+        for (uint32_t i = 0; i < rank; i++) view.dims[i] = 1;
+        view.dims[rank - 1] = 4;
+        view.strides[rank - 1] = 1;
+        sp_view *const views[] = {&view};
+        CHECK_EQ_INT(sp__view_compose_split(&of, views, 1, 0), rank < SP_KERNEL_RANK);
+        CHECK_EQ_INT(view.rank, rank < SP_KERNEL_RANK ? rank + 1 : rank);
+    }
+}
+
 /* Rows of an image and of the next one, of which each has its rows one after the other. */
 TEST(strides_that_carry_are_refused)
 {

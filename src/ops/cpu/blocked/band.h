@@ -17,7 +17,7 @@ typedef struct sp_band {
     int64_t rows;                /* of the results in memory */
     int64_t in_row, in_end;      /* those that are there now */
     float *results;              /* [blocks][rows][in_width][SP_BLOCK] */
-    int64_t offsets[SP_CONV_MAX_SEGMENT];
+    int64_t offsets[SP_POOLED_TAPS];
 } sp_band;
 
 static inline int64_t sp_band_width(const sp_conv_constants *pool, int64_t columns)

@@ -69,9 +69,9 @@ typedef struct out_block {
     int64_t row, rows, column, columns;
 } out_block;
 
-/* Of tiles [first, last) of the group. */
+/* Of tiles [first, last) of the group, whose patches have up to `patch_floats` floats. */
 static void conv_init(conv *c, const sp_tile *tile, const out_block *of, int64_t group,
-                      int64_t first, int64_t last)
+                      int64_t first, int64_t last, int64_t patch_floats)
 {
     const sp_blocked_constants *b = tile->constants;
     const sp_conv_constants *k = &b->of;
@@ -101,6 +101,7 @@ static void conv_init(conv *c, const sp_tile *tile, const out_block *of, int64_t
     if (c->is_direct) {
         c->patch = (sp_patch){.rows = 1, .columns = sp_size_least(of->columns, DIRECT_COLUMNS)};
     } else {
+        c->patch.most = patch_floats;
         sp_patch_choose(&c->patch, k, b->is_plain ? 1 : SP_BLOCK,
                         b->is_plain ? c->channels : blocks_of(c->channels), of->rows, of->columns);
     }
@@ -365,7 +366,7 @@ static void run_group(const sp_tile *tile, int64_t group, int64_t first, int64_t
 {
     const out_block of = outputs_of_tiles(tile);
     conv c;
-    conv_init(&c, tile, &of, group, first, last);
+    conv_init(&c, tile, &of, group, first, last, SP_PATCH_ELEMENTS);
     float patch[SP_PATCH_ELEMENTS];
     run_outputs(&c, &of, patch);
 }
@@ -435,14 +436,14 @@ sp_status SP_KERNEL(conv_pool_blocked_f32)(const sp_tile *tile)
     const int64_t first = tile->index[1] * k->tile_rows;
     const int64_t last =
         sp_size_least((tile->index[1] + (int64_t)tile->count[1]) * k->tile_rows, pool->out_h);
-    float patch[SP_PATCH_ELEMENTS], results[SP_POOLED_ELEMENTS];
+    float patch[SP_POOLED_PATCH_ELEMENTS], results[SP_POOLED_ELEMENTS];
     for (uint32_t i = 0; i < tile->count[0]; i++) {
         const int64_t split = tile->index[0] + i;
         conv c;
         sp_band b;
         sp_band_init(&b, pool, k->conv.tile_blocks, results);
         const out_block of = {.rows = b.rows, .columns = sp_size_least(b.in_width, pool->in_w)};
-        conv_init(&c, tile, &of, 0, split, split + 1);
+        conv_init(&c, tile, &of, 0, split, split + 1, SP_POOLED_PATCH_ELEMENTS);
         b.blocks = c.last_block - c.first_block;
         float *y = sp_epilogue_output(tile) +
                    (tile->index[2] * blocks + c.first_block) * pool->out_h * pool->out_w * SP_BLOCK;

@@ -238,6 +238,7 @@ static void choose_patch(rows *c, int64_t tile_rows)
     const int64_t enough = sp_size_least(ENOUGH, tile_rows);
     const int64_t most = CHAINS / (k->filters * (k->out_w + BEYOND));
     c->part = c->channels;
+    c->patch.most = SP_PATCH_ELEMENTS;
     sp_patch_choose(&c->patch, k, 1, c->part, tile_rows, k->out_w);
     if (k->filters > PARTED_FILTERS || most < enough) return;
     while (c->patch.rows < enough && c->part > 1) {

@@ -30,6 +30,7 @@ static inline void sp_window_taps(const sp_conv_constants *k, int64_t row, int64
 
 /* The sizes of the patches of a window; elements are `step` floats. */
 typedef struct sp_patch {
+    int64_t most; /* floats that there is memory for: set by the caller */
     const sp_conv_constants *k;
     int64_t step;                      /* between two columns: SP_BLOCK, or 1 for a plain input */
     int64_t planes;                    /* blocks of channels, or channels of a plain input */
@@ -53,8 +54,8 @@ static inline void sp_patch_size(sp_patch *p)
 }
 
 /* Chooses the most outputs, up to rows x columns, whole rows if possible, whose input of `planes`
- * planes fits. The caller has seen to it that one output fits. A kernel of one row or column needs
- * no other rows or columns than those that it is applied to. */
+ * planes fits in `most` floats. The caller has seen to it that one output fits. A kernel of one row
+ * or column needs no other rows or columns than those that it is applied to. */
 static inline void sp_patch_choose(sp_patch *p, const sp_conv_constants *k, int64_t step,
                                    int64_t planes, int64_t rows, int64_t columns)
 {
@@ -68,9 +69,9 @@ static inline void sp_patch_choose(sp_patch *p, const sp_conv_constants *k, int6
     for (int64_t pieces = 1;; pieces *= 2) {
         p->columns = (columns + pieces - 1) / pieces;
         sp_patch_size(p);
-        if (p->columns == 1 || p->plane * planes <= SP_PATCH_ELEMENTS) break;
+        if (p->columns == 1 || p->plane * planes <= p->most) break;
     }
-    const int64_t more = SP_PATCH_ELEMENTS / planes - p->plane;
+    const int64_t more = p->most / planes - p->plane;
     if (more > 0 && p->columns == columns) {
         p->rows = sp_size_least(rows, 1 + more / (p->out_row > 0 ? p->out_row : 1));
     }

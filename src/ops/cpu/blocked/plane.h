@@ -87,7 +87,7 @@ static inline void sp_plane_run_inner(sp_plane *p, const sp_plane_part *part)
 /* By copies. */
 static inline void sp_plane_run_part(sp_plane *p, const sp_plane_part *part, float *copy)
 {
-    sp_patch patch;
+    sp_patch patch = {.most = SP_PATCH_ELEMENTS};
     const sp_conv_constants *k = p->k;
     if (part->row >= part->last_row || part->column >= part->last_column) return;
     sp_patch_choose(&patch, k, SP_BLOCK, 1, part->last_row - part->row,

@@ -169,7 +169,17 @@ TEST(only_convolutions_of_one_group_without_other_images_are_pooled)
                                                  .dilation_h = 1,
                                                  .dilation_w = 1}},
                             .x = {.images = 1}};
-    sp_blocked_constants conv = {.of = {.filters = 32, .groups = 1, .out_h = 8, .out_w = 8},
+    sp_blocked_constants conv = {.of = {.channels = 32,
+                                        .filters = 32,
+                                        .groups = 1,
+                                        .out_h = 8,
+                                        .out_w = 8,
+                                        .kernel_h = 3,
+                                        .kernel_w = 3,
+                                        .stride_w = 1,
+                                        .dilation_h = 1,
+                                        .dilation_w = 1,
+                                        .segment = 288},
                                  .tile_rows = 8,
                                  .tile_blocks = 2};
     sp_conv_pool_constants out;
@@ -191,6 +201,15 @@ TEST(only_convolutions_of_one_group_without_other_images_are_pooled)
     conv.of.out_w = 8;
     conv.tile_blocks = 1000; /* windows of so many channels do not fit */
     CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    conv.tile_blocks = 2;
+    conv.of.dilation_h = conv.of.dilation_w = 8; /* the input of an output does not fit */
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    conv.of.dilation_h = conv.of.dilation_w = 1;
+    pool.constants.of.kernel_h = 5;
+    pool.constants.of.kernel_w = 13; /* too many taps */
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    pool.constants.of.kernel_w = 12;
+    CHECK(sp__blocked_conv_pool(&conv, &pool, &out, grid));
 }
 
 TEST(only_results_that_leave_the_caches_are_pooled)
