@@ -247,6 +247,7 @@ static sp_status fuse_norm(sp_plan_builder *builder, const norm_steps *n)
     bindings[count++] = *n->epsilon;
     if (k->has_scale) bindings[count++] = *n->scale;
     if (k->has_bias) bindings[count++] = *n->bias;
+    for (uint32_t i = 0; i < count; i++) sp__fuse_moves_read(builder, &bindings[i], last);
     bindings[count++] = *sp__fuse_output(last);
     /* Rows are read before they are written. */
     builder->values[sp__fuse_output(last)->index].in_place = n->x->index;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows over one block of channels of an image, whose channels are computed each by itself:
- * depthwise convolutions and pools. Windows inside a large image are read where it is; those of its
- * edges, and of small images, from a copy with padding. */
+ * depthwise convolutions and pools. Windows inside an image are read where it is if these are most
+ * of a large image, or all of a part of a small one; others from a copy with padding. */
 #ifndef SP_OPS_CPU_BLOCKED_PLANE_H
 #define SP_OPS_CPU_BLOCKED_PLANE_H
 
