@@ -77,7 +77,8 @@ typedef struct sp_device_vtable {
     /* Stops accepting (SP_CLOSED from then on), completes accepted work, ends the device's threads.
      * Everything else still works: points, memory, stale pointers to queues. */
     void (*stop)(sp_dev *device);
-    /* Stops and frees everything; no other call may run or follow. */
+    /* Stops and frees everything; no other call may run or follow. A device whose queues waited for
+     * points of this one has been stopped before: its threads may still look at them. */
     void (*close)(sp_dev *device);
 
     sp_status (*memory_create)(sp_dev *device, uint64_t bytes, sp_memory *out);

@@ -71,6 +71,11 @@ fixture fixture_open(void)
     return fixture_open_kind(fixture_kind());
 }
 
+void fixture_stop(fixture *f)
+{
+    f->device->vtable->stop(f->device);
+}
+
 void fixture_close(fixture *f)
 {
     f->device->vtable->close(f->device);

@@ -21,6 +21,8 @@ fixture fixture_open(void);
 /* The same, of kind `kind`. */
 fixture fixture_open_kind(const char *kind);
 void fixture_close(fixture *fixture);
+/* Of devices that waited for each other each is stopped before one is closed. */
+void fixture_stop(fixture *fixture);
 const char *fixture_kind(void);
 /* Whether kernels access host variables, as command_meet requires. */
 bool fixture_has_meetings(void);

@@ -182,6 +182,8 @@ TEST(cpu_and_another_kind_play_ping_pong)
     CHECK_EQ_U64(words_of(&log)[0], 2 * rounds);
     for (uint32_t i = 0; i < 2 * rounds; i++) REQUIRE_EQ_U64(words_of(&log)[1 + i], i);
     fixture_free(&log);
+    fixture_stop(&cpu);
+    fixture_stop(&other);
     fixture_close(&cpu);
     fixture_close(&other);
 }
