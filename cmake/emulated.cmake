@@ -29,7 +29,7 @@ function(sp_select_emulated run program)
     endif()
     if(run IN_LIST SP_EMULATED_TESTS)
         set(is_selected TRUE)
-        set_property(TEST ${run} PROPERTY COST 50) # the longest ones start first
+        set_property(TEST ${run} PROPERTY COST 1000) # the longest ones start first
     endif()
     if(is_selected AND TARGET ${program})
         set_property(TEST ${run} APPEND PROPERTY LABELS emulated)

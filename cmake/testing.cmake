@@ -49,6 +49,7 @@ function(sp_add_test_run run)
     set_tests_properties(${run} PROPERTIES
         LABELS "${test_LABELS}"
         TIMEOUT ${timeout}
+        COST ${test_TIMEOUT} # the longest ones start first
         SKIP_RETURN_CODE 77
         RUN_SERIAL ${test_SERIAL}
         ENVIRONMENT "${environment}")
