@@ -144,9 +144,14 @@ static SP_ALWAYS_INLINE sp_vector sp_vector_splat(float x)
 
 static SP_ALWAYS_INLINE sp_vector sp_vector_canonical(sp_vector v)
 {
-    const sp_vector_bits is_number = v == v;
     const sp_vector_bits nan = (sp_vector_bits){0} + 0x7fc00000;
+#if defined(__AVX512F__)
+    /* By class, of which 0 and 1 are the NaNs: 0 takes the first operand, 1 the second. */
+    return (sp_vector)_mm512_fixupimm_ps((__m512)nan, (__m512)v, _mm512_set1_epi32(0x11111100), 0);
+#else
+    const sp_vector_bits is_number = v == v;
     return (sp_vector)(((sp_vector_bits)v & is_number) | (nan & ~is_number));
+#endif
 }
 
 /* a * b + c, rounded once. */

@@ -88,15 +88,28 @@ static SP_ALWAYS_INLINE void sp_gemm_sums(const int64_t rows, const int64_t pane
 {
     const int64_t vectors = panels * SP_PANEL_VECTORS;
     const int64_t segment = SP_GEMM_SEGMENT + (SP_PLANTED(segment_off_by_one) ? 1 : 0);
-#pragma GCC unroll 24
-    for (int64_t i = 0; i < rows * vectors; i++) sum[i] = sp_vector_splat(0);
-    for (int64_t k = 0; k < depth; k += segment) {
+    const sp_vector zero = sp_vector_splat(0);
+    sp_vector acc[SP_BLOCK_MAX_VECTORS], earlier[SP_BLOCK_MAX_VECTORS];
+    for (int64_t k = 0;; k += segment) {
         const int64_t left = depth - k;
-        sp_vector acc[SP_BLOCK_MAX_VECTORS] = {0};
-        sp_gemm_block(rows, vectors, a + k * a_depth, a_row, a_depth, b + k * b_depth, b_depth,
-                      b_panel, left < segment ? left : segment, acc);
+        const bool is_first = k == 0, is_last = left <= segment;
 #pragma GCC unroll 24
-        for (int64_t i = 0; i < rows * vectors; i++) sum[i] += acc[i];
+        for (int64_t i = 0; i < rows * vectors; i++) acc[i] = zero;
+        sp_gemm_block(rows, vectors, a + k * a_depth, a_row, a_depth, b + k * b_depth, b_depth,
+                      b_panel, is_last ? left : segment, acc);
+        if (is_first && is_last) { /* never in memory */
+#pragma GCC unroll 24
+            for (int64_t i = 0; i < rows * vectors; i++) sum[i] = zero + acc[i];
+            break;
+        }
+#pragma GCC unroll 24
+        for (int64_t i = 0; i < rows * vectors; i++) {
+            earlier[i] = (is_first ? zero : earlier[i]) + acc[i];
+        }
+        if (!is_last) continue;
+#pragma GCC unroll 24
+        for (int64_t i = 0; i < rows * vectors; i++) sum[i] = earlier[i];
+        break;
     }
 }
 

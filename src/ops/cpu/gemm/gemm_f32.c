@@ -23,10 +23,12 @@ static float finish_element(const sp_gemm_operands *g, float sum, int64_t row, i
     return sp_canonical(y);
 }
 
-/* Stores whole panels of several rows. `has_c` is a constant after inlining. */
+/* Stores whole panels of several rows. `has_c` and `has_factors`, which is false if alpha and beta
+ * are 1, are constants after inlining. */
 static SP_ALWAYS_INLINE void finish_vectors(const int64_t rows, const int64_t panels,
-                                            const bool has_c, const sp_gemm_operands *g,
-                                            const sp_vector *sum, int64_t row, int64_t column)
+                                            const bool has_c, const bool has_factors,
+                                            const sp_gemm_operands *g, const sp_vector *sum,
+                                            int64_t row, int64_t column)
 {
     const sp_gemm_constants *k = g->k;
     const sp_vector alpha = sp_vector_splat(k->alpha), beta = sp_vector_splat(k->beta);
@@ -36,8 +38,12 @@ static SP_ALWAYS_INLINE void finish_vectors(const int64_t rows, const int64_t pa
         const float *c = has_c ? g->c + (row + r) * k->c_row + column : y;
 #pragma GCC unroll 16
         for (int64_t v = 0; v < panels * SP_PANEL_VECTORS; v++) {
-            sp_vector out = sum[r * panels * SP_PANEL_VECTORS + v] * alpha;
-            if (has_c) out += sp_vector_load(c + v * SP_VECTOR) * beta;
+            sp_vector out = sum[r * panels * SP_PANEL_VECTORS + v];
+            if (has_factors) out *= alpha;
+            if (has_c) {
+                const sp_vector addend = sp_vector_load(c + v * SP_VECTOR);
+                out += has_factors ? addend * beta : addend;
+            }
             sp_vector_store(y + v * SP_VECTOR, sp_vector_canonical(out));
         }
     }
@@ -45,11 +51,11 @@ static SP_ALWAYS_INLINE void finish_vectors(const int64_t rows, const int64_t pa
 
 /* Those of a product whose c, if there is one, has a number for each column. */
 static SP_ALWAYS_INLINE void finish_rows(const int64_t rows, const int64_t panels,
-                                         const sp_gemm_operands *g, const sp_vector *sum,
-                                         int64_t row, int64_t column)
+                                         const bool has_factors, const sp_gemm_operands *g,
+                                         const sp_vector *sum, int64_t row, int64_t column)
 {
-    if (g->c != NULL) finish_vectors(rows, panels, true, g, sum, row, column);
-    else finish_vectors(rows, panels, false, g, sum, row, column);
+    if (g->c != NULL) finish_vectors(rows, panels, true, has_factors, g, sum, row, column);
+    else finish_vectors(rows, panels, false, has_factors, g, sum, row, column);
 }
 
 /* Stores up to PANEL outputs of one row. */
@@ -59,7 +65,7 @@ static SP_ALWAYS_INLINE void finish_row(const sp_gemm_operands *g, const sp_vect
     const sp_gemm_constants *k = g->k;
     const int64_t width = k->columns - column < PANEL ? k->columns - column : PANEL;
     if (width == PANEL && (g->c == NULL || k->c_column == 1)) {
-        finish_rows(1, 1, g, sum, row, column);
+        finish_rows(1, 1, true, g, sum, row, column);
         return;
     }
     float *y = g->y + row * g->y_row + column, values[PANEL];
@@ -67,8 +73,8 @@ static SP_ALWAYS_INLINE void finish_row(const sp_gemm_operands *g, const sp_vect
     for (int64_t i = 0; i < width; i++) y[i] = finish_element(g, values[i], row, column + i);
 }
 
-/* Stores the sums [rows][panels][SP_PANEL_VECTORS] of a block that ends inside a panel, or whose c
- * is one number for each row. */
+/* Stores the sums [rows][panels][SP_PANEL_VECTORS] of a block that ends inside a panel, or of a
+ * product with factors, or whose c is one number for each row. */
 static SP_NOINLINE SP_NOCLONE void finish_any(const sp_gemm_operands *g, const sp_vector *sum,
                                               int64_t rows, int64_t panels, int64_t row,
                                               int64_t column)
@@ -95,10 +101,14 @@ static SP_ALWAYS_INLINE void run_block(const void *of, const int64_t rows, const
     sp_vector sum[SP_BLOCK_MAX_VECTORS];
     sp_gemm_sums(rows, panels, g->a + row * k->a_row, k->a_row, k->a_depth, panel_address(g, panel),
                  g->b_depth, g->b_panel, k->depth, sum);
-    if ((panel + panels) * PANEL > k->columns || (g->c != NULL && k->c_column != 1)) {
-        finish_any(g, sum, rows, panels, row, panel * PANEL);
+    const bool has_other_c = g->c != NULL && (k->c_column != 1 || k->beta != 1);
+    if ((panel + panels) * PANEL > k->columns || k->alpha != 1 || has_other_c) {
+        sp_vector stored[SP_BLOCK_MAX_VECTORS]; /* so that `sum` has no address */
+#pragma GCC unroll 24
+        for (int64_t i = 0; i < rows * panels * SP_PANEL_VECTORS; i++) stored[i] = sum[i];
+        finish_any(g, stored, rows, panels, row, panel * PANEL);
     } else {
-        finish_rows(rows, panels, g, sum, row, panel * PANEL);
+        finish_rows(rows, panels, false, g, sum, row, panel * PANEL);
     }
 }
 
