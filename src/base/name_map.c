@@ -34,12 +34,15 @@ uint64_t sp__name_map_key(const void *bytes, size_t len)
 
 sp_status sp__name_map_init(sp_name_map *map, uint64_t capacity, uint64_t key)
 {
-    *map = (sp_name_map){.key = key, .capacity = capacity};
+    *map = (sp_name_map){.capacity = capacity};
     uint64_t slots = 16;
     while (slots < 2 * capacity) slots *= 2;
     map->slots = sp_calloc((size_t)slots, sizeof(*map->slots));
     if (map->slots == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the graph's names");
     map->mask = slots - 1;
+    /* The address, which is random, is not known to who writes a file: names with equal hashes
+     * cannot be chosen. Results do not depend on it. */
+    map->key = hash_mix(key, (uint64_t)(uintptr_t)map->slots);
     for (uint64_t i = 0; i < slots; i++) map->slots[i].value = SP_NO_VALUE;
     return SP_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hash map from names to small numbers, for the import of a graph. Its capacity is fixed at init.
- * The hash is keyed with a hash of the file's whole content, so that no file can be crafted whose
- * names all collide. Owned by one thread. */
+ * The hash is keyed with a hash of the file's whole content and with an address, so that no file
+ * can be crafted whose names all collide. Owned by one thread. */
 #ifndef SP_BASE_NAME_MAP_H
 #define SP_BASE_NAME_MAP_H
 

@@ -51,11 +51,19 @@ static sp_status count_fields(const sp_proto *proto, uint64_t counts[SP_PROTO_CO
     return sp__fail(SP_CORRUPT, "this is not an ONNX model: it holds no graph");
 }
 
+sp_status sp__onnx_check_opsets(uint64_t count)
+{
+    if (count <= SP_ONNX_OPSETS) return SP_OK;
+    return sp__fail(SP_EXHAUSTED, "the file imports %llu operator sets, the limit is %d",
+                    (unsigned long long)count, SP_ONNX_OPSETS);
+}
+
 static sp_status read_model(sp_onnx_reader *reader, sp_proto proto, sp_onnx_model *out)
 {
     uint64_t counts[SP_PROTO_COUNTED];
     SP_TRY(count_fields(&proto, counts));
     sp_onnx_opset *opsets = NULL;
+    SP_TRY(sp__onnx_check_opsets(counts[MODEL_OPSET]));
     SP_TRY(SP_ONNX_ARRAY(reader, counts[MODEL_OPSET], opsets, &out->opset_count));
     out->opsets = opsets;
     sp_onnx_function *functions = NULL;

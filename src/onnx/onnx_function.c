@@ -30,6 +30,7 @@ static sp_status make_lists(sp_onnx_reader *reader, const sp_proto *proto, sp_on
     SP_TRY(SP_ONNX_ARRAY(reader, counts[FUNCTION_INPUT], lists->inputs, &out->input_count));
     SP_TRY(SP_ONNX_ARRAY(reader, counts[FUNCTION_OUTPUT], lists->outputs, &out->output_count));
     SP_TRY(SP_ONNX_ARRAY(reader, counts[FUNCTION_NODE], lists->nodes, &out->node_count));
+    SP_TRY(sp__onnx_check_opsets(counts[FUNCTION_OPSET]));
     SP_TRY(SP_ONNX_ARRAY(reader, counts[FUNCTION_OPSET], lists->opsets, &out->opset_count));
     SP_TRY(SP_ONNX_ARRAY(reader, counts[FUNCTION_DEFAULT], lists->defaults, &out->defaults.count));
     out->inputs = lists->inputs;

@@ -16,6 +16,10 @@ typedef struct sp_onnx_reader {
 sp_status sp__onnx_read_graph(sp_onnx_reader *reader, sp_proto proto, sp_onnx_graph *out);
 sp_status sp__onnx_read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_node *out);
 sp_status sp__onnx_read_function(sp_onnx_reader *reader, sp_proto proto, sp_onnx_function *out);
+/* Operator sets that a model or a function may import: each node looks through them. */
+enum { SP_ONNX_OPSETS = 1024 };
+/* SP_EXHAUSTED past the limit. */
+sp_status sp__onnx_check_opsets(uint64_t count);
 sp_status sp__onnx_read_opset(sp_proto proto, sp_onnx_opset *out);
 sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out);
 /* SP_CORRUPT if two attributes have one name. `proto` is the message that contains them. */

@@ -34,13 +34,13 @@ static bool fills_blocks(int64_t channels, bool is_group)
 }
 
 /* Does the input of one output, of `planes` planes of `step` floats a column, fit in `most` floats?
- * (patch.h) */
+ * (patch.h) Images without pixels, of which padding makes outputs, have none that fits. */
 static bool patch_fits_in(const sp_conv_constants *k, int64_t planes, int64_t step, int64_t most)
 {
     const int64_t rows = (k->kernel_h - 1) * k->dilation_h + 1;
     const int64_t parts = k->kernel_w == 1 ? 1 : k->stride_w;
     const int64_t columns = parts * (1 + (k->kernel_w - 1) * k->dilation_w / parts);
-    if (rows > most || columns > most) return false;
+    if (k->in_h * k->in_w == 0 || rows > most || columns > most) return false;
     return rows * columns * planes * step <= most;
 }
 

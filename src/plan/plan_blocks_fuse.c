@@ -153,6 +153,7 @@ sp_status sp__block_fuse_pool(sp_block_pass *pass, const sp_plan_step *pool,
         return SP_OK;
     }
     if (!sp__image_form_equal(&call->x, &pass->values[more.root].form)) return SP_OK;
+    if (!has_filters_of(pass, more.root, more.conv)) return SP_OK;
     sp_conv_pool_constants *k;
     SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
     uint32_t grid[3];

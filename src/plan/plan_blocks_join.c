@@ -47,6 +47,7 @@ static sp_status find_parts(sp_block_pass *pass, const sp_plan_step *step, int64
 {
     const int64_t channel = pixels * (int64_t)sizeof(float);
     *are_parts = false;
+    if (j->k->row_bytes / channel > SP_BLOCK_PLANES) return SP_OK;
     for (uint32_t i = 0; i < j->k->parts; i++) {
         const sp_plan_binding *part = &step->bindings[i];
         const int64_t count = part_count(j->k, i), channels = j->k->part_bytes[i] / channel;

@@ -107,6 +107,7 @@ sp_status sp__block_regroup(sp_block_pass *pass, uint32_t root, int64_t images)
     const int64_t planes = from.images * from.channels, channels = planes / images;
     const int64_t blocks = from.images * sp__image_form_blocks(&from);
     if (planes % images != 0 || blocks % images != 0 || channels == 0) return SP_OK;
+    if (planes > SP_BLOCK_PLANES) return SP_OK;
     const int64_t image = blocks / images * SP_CHANNEL_BLOCK;
     uint32_t *lanes = sp__block_lanes_create(channels);
     if (lanes == NULL) return fail_no_memory();
@@ -195,6 +196,10 @@ sp_status sp__block_pack(sp_block_pass *pass, const sp_plan_binding *constant, i
 {
     const int64_t lanes = map->blocks * SP_CHANNEL_BLOCK;
     const size_t bytes = sizeof(sp_channels_pack_constants) + (size_t)lanes * sizeof(int32_t);
+    if (bytes > UINT32_MAX) {
+        return sp__fail(SP_EXHAUSTED, "a weight of %lld channels is too large to be packed",
+                        (long long)map->channels);
+    }
     sp_channels_pack_constants *k = sp_calloc(1, bytes);
     if (k == NULL) return fail_no_memory();
     k->depth = depth;

@@ -8,6 +8,10 @@
 
 #include "plan/plan_blocks.h"
 
+/* Planes of all images, at most, whose lanes are looked at one by one: their number follows from
+ * shapes, which may be far larger than what a run may have. */
+enum { SP_BLOCK_PLANES = 1 << 20 };
+
 /* The map with these lanes, which are copied. */
 sp_status sp__block_map(sp_block_pass *pass, const uint32_t *lanes, int64_t channels,
                         int64_t blocks, const sp_channel_map **out);

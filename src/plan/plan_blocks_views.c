@@ -144,8 +144,8 @@ sp_status sp__block_view(sp_block_pass *pass, const sp_plan_step *step, bool *is
     const int64_t x_count = (int64_t)(x->bytes / sizeof(float));
     const int64_t y_count = (int64_t)(y->bytes / sizeof(float));
     const sp_image_form *form = sp__block_form(pass, x, x_count);
-    if (form == NULL || y_count == 0 || y_count % form->pixels != 0) return SP_OK;
-    if (!sp__block_is_whole(pass, y, y_count)) return SP_OK;
+    if (form == NULL || x_count == 0 || y_count == 0) return SP_OK;
+    if (y_count % form->pixels != 0 || !sp__block_is_whole(pass, y, y_count)) return SP_OK;
     planes p = {.pixels = form->pixels,
                 .x_count = x_count / form->pixels,
                 .y_count = y_count / form->pixels};

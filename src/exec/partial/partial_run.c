@@ -271,8 +271,10 @@ static sp_status made_copy_inputs(sp_partial_run *run, const sp_graph_plan *plan
 {
     sp_graph_plan *made = &run->made;
     SP_TRY(sp__bump_array(&made->bump, plan->input_count, sizeof(*made->inputs), &made->inputs));
-    memcpy((void *)(uintptr_t)made->inputs, plan->inputs,
-           plan->input_count * sizeof(*made->inputs));
+    if (plan->input_count > 0) {
+        memcpy((void *)(uintptr_t)made->inputs, plan->inputs,
+               plan->input_count * sizeof(*made->inputs));
+    }
     made->input_count = plan->input_count;
     return SP_OK;
 }

@@ -31,4 +31,15 @@ TEST(the_key_changes_with_the_bytes)
     CHECK(sp__name_map_key("a", 1) != sp__name_map_key("a\0", 2));
 }
 
+TEST(no_two_maps_have_the_key_of_a_file)
+{
+    sp_name_map a, b;
+    REQUIRE_OK(sp__name_map_init(&a, 10, 3));
+    REQUIRE_OK(sp__name_map_init(&b, 10, 3));
+    CHECK(a.key != 3);
+    CHECK(a.key != b.key);
+    sp__name_map_deinit(&a);
+    sp__name_map_deinit(&b);
+}
+
 TEST_MAIN

@@ -300,6 +300,24 @@ TEST(nesting_is_bounded)
     }
 }
 
+TEST(operator_sets_are_bounded)
+{
+    const sp_onnx_model *model;
+    for (uint32_t more = 1023; more <= 1024; more++) { /* beside the one of every model */
+        writer graph = {0}, file = make_model(&graph, 14);
+        for (uint32_t i = 0; i < more; i++) {
+            writer import = {0};
+            write_int(&import, 2, 1);
+            write_message(&file, 8, &import);
+        }
+        const sp_status status = sp__onnx_read(file.bytes, file.len, &model);
+        CHECK_STATUS(status, more == 1023 ? SP_OK : SP_EXHAUSTED);
+        if (status == SP_OK) sp__onnx_destroy(model);
+        writer_free(&file);
+    }
+    CHECK_MESSAGE("the file imports 1025 operator sets, the limit is 1024");
+}
+
 TEST(memory_is_bounded_by_the_size_of_the_file)
 {
     /* Two bytes of file for each, but a table row of a hundred. */

@@ -226,6 +226,83 @@ TEST(a_normalisation_of_a_reshaped_batch_has_its_own_channels)
     }
 }
 
+/* ---- shapes of hostile models ---- */
+
+/* Compiles only: such a run is refused, or needs more memory than there is. */
+static void check_compiles(image_graph *maker, const sp_plan_input *input)
+{
+    const sp_graph *graph = image_graph_load(maker);
+    REQUIRE(graph != NULL);
+    const sp_graph_plan *plan = compile(graph, input, SP_CPU_PORTABLE, true);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(graph);
+}
+
+static void add_list(image_graph *maker, const char *name, int64_t value)
+{
+    const int64_t count = 1;
+    writer tensor = make_tensor(name, 7, &count, 1, &value, sizeof value);
+    write_message(&maker->graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+/* Of which padding makes outputs. */
+TEST(an_image_without_pixels_stays_as_it_is)
+{
+    image_graph maker = {.random = {1}};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(1, 16, 4, 4)};
+    const int64_t pads[] = {1, 0, 1, 0};
+    char w[16], inputs[64];
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    add_list(&maker, "zero", 0);
+    add_list(&maker, "two", 2);
+    add_node(&maker.graph, make_node("Slice", "x zero zero two", "s"));
+    image_graph_add_weight(&maker, (int64_t[]){16, 16, 1, 1}, 4, false, w);
+    (void)snprintf(inputs, sizeof inputs, "s %s", w);
+    writer conv = make_node("Conv", inputs, "c");
+    add_attribute_ints(&conv, "pads", pads, 4);
+    add_node(&maker.graph, conv);
+    writer gather = make_node("Gather", "s zero", "g");
+    add_attribute_int(&gather, "axis", 2);
+    add_node(&maker.graph, gather);
+    add_output(&maker.graph, "c");
+    add_output(&maker.graph, "g");
+    check_compiles(&maker, &input);
+}
+
+/* The time and memory of the pass follow the graph, not the number of planes. */
+TEST(billions_of_planes_are_not_looked_at)
+{
+    const int64_t images = (int64_t)1 << 28, channels = 32;
+    image_graph maker = {.random = {1}};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(images, 16, 1, 1)};
+    char lists[4][16], inputs[96];
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    add_sizes(&maker, (int64_t[]){images / 2, channels, 1, 1}, 4);
+    add_conv(&maker, "x", (int64_t[]){16, 16, 1, 1}, "y");
+    add_node(&maker.graph, make_node("Reshape", "y sizes", "r"));
+    for (int i = 0; i < 4; i++) image_graph_add_weight(&maker, &channels, 1, i == 3, lists[i]);
+    (void)snprintf(inputs, sizeof inputs, "r %s %s %s %s", lists[0], lists[1], lists[2], lists[3]);
+    add_node(&maker.graph, make_node("BatchNormalization", inputs, "z"));
+    add_output(&maker.graph, "z");
+    check_compiles(&maker, &input);
+}
+
+TEST(a_join_of_billions_of_channels_is_a_copy)
+{
+    const int64_t images = (int64_t)1 << 26;
+    image_graph maker = {.random = {1}};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(images, 16, 1, 1)};
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    add_sizes(&maker, (int64_t[]){1, images * 16, 1, 1}, 4);
+    add_conv(&maker, "x", (int64_t[]){16, 16, 1, 1}, "y");
+    add_node(&maker.graph, make_node("Reshape", "y sizes", "r"));
+    writer join = make_node("Concat", "r r", "z");
+    add_attribute_int(&join, "axis", 1);
+    add_node(&maker.graph, join);
+    add_output(&maker.graph, "z");
+    check_compiles(&maker, &input);
+}
+
 /* A table of a device that has the kernels of images as they are. */
 TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
 {

@@ -125,9 +125,11 @@ static void find_sources(const conv_block *block)
     }
     for (int64_t y = 0; y < k->kernel_h; y++) {
         const uint32_t rows = pixels_of_row(block, y * k->dilation_h);
+        /* Of rows outside of the image the product may overflow. */
+        const int64_t row = rows != 0 ? first + y * k->dilation_h * k->in_w : first;
         for (int64_t x = 0; x < k->kernel_w; x++) {
-            block->in->sources[block->in->source_count++] = (tap_source){
-                first + y * k->dilation_h * k->in_w + x * k->dilation_w, rows & columns[x]};
+            block->in->sources[block->in->source_count++] =
+                (tap_source){row + x * k->dilation_w, rows & columns[x]};
         }
     }
 }
