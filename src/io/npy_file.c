@@ -16,28 +16,14 @@ static const char suffix[] = ".npy"; /* of the members of a .npz file */
 
 /* ---- reading ---- */
 
-static sp_status tensor_of_bytes(sp_device device, const void *bytes, size_t len, sp_tensor *out)
-{
-    sp_array array;
-    SP_TRY(sp__npy_load(bytes, len, &array));
-    return sp__tensor_from_array(device, &array, out);
-}
-
 sp_status sp_npy_read_from_memory(sp_device device, const void *bytes, size_t len, sp_tensor *out)
 {
-    SP_TRY(sp__tensor_bytes_begin(bytes, len, out));
-    return tensor_of_bytes(device, bytes, len, out);
+    return sp__tensor_load_bytes(device, bytes, len, sp__npy_load, out);
 }
 
 sp_status sp_npy_read(sp_device device, const char *path, sp_tensor *out)
 {
-    void *bytes;
-    size_t len;
-    SP_TRY(sp__tensor_file_begin(path, out));
-    SP_TRY(sp_file_read(path, &bytes, &len));
-    const sp_status status = tensor_of_bytes(device, bytes, len, out);
-    sp_free(bytes);
-    return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
+    return sp__tensor_load_file(device, path, sp__npy_load, out);
 }
 
 /* The name of a member's array: without the suffix. */
@@ -103,7 +89,7 @@ static sp_status read_member(sp_device device, const void *bytes, size_t len, co
     size_t member_len;
     SP_TRY(find_entry(bytes, len, name, &entry));
     SP_TRY(sp__zip_read(&entry, &member, &member_len));
-    const sp_status status = tensor_of_bytes(device, member, member_len, out);
+    const sp_status status = sp__tensor_load(device, member, member_len, sp__npy_load, out);
     sp_free(member);
     return status == SP_OK ? SP_OK : sp__fail_prefix(status, "array '%s': ", name);
 }

@@ -11,12 +11,20 @@
  * sp__runtime_enter. */
 sp_status sp__tensor_file_begin(const char *path, sp_tensor *out);
 
-/* The same for a file in memory. SP_INVALID also for NULL bytes, or a length above PTRDIFF_MAX. */
-sp_status sp__tensor_bytes_begin(const void *bytes, size_t len, sp_tensor *out);
+/* Reads the array of a file's bytes. */
+typedef sp_status (*sp_array_loader)(const void *bytes, size_t len, sp_array *out);
 
-/* A tensor of `device` with the array's elements; deinitialises the array. Errors: those of
- * sp_tensor_from_host. */
-sp_status sp__tensor_from_array(sp_device device, sp_array *array, sp_tensor *out);
+/* A tensor of `device` with the elements of the array that `load` reads. Errors: those of `load`
+ * and of sp_tensor_from_host. */
+sp_status sp__tensor_load(sp_device device, const void *bytes, size_t len, sp_array_loader load,
+                          sp_tensor *out);
+/* The same with the checks of arguments: SP_INVALID also for NULL bytes, or a length above
+ * PTRDIFF_MAX. */
+sp_status sp__tensor_load_bytes(sp_device device, const void *bytes, size_t len,
+                                sp_array_loader load, sp_tensor *out);
+/* The same for a file, which errors name. Errors: those of sp_file_read too. */
+sp_status sp__tensor_load_file(sp_device device, const char *path, sp_array_loader load,
+                               sp_tensor *out);
 
 /* The elements of a tensor; waits for it. Freed with sp__array_deinit. Errors: those of
  * sp_tensor_read, SP_OUT_OF_MEMORY. */

@@ -9,29 +9,15 @@
 #include "io/tensor_file.h"
 #include "runtime/runtime_state.h"
 
-static sp_status tensor_of_bytes(sp_device device, const void *bytes, size_t len, sp_tensor *out)
-{
-    sp_array array;
-    SP_TRY(sp__onnx_tensor_load(bytes, len, &array));
-    return sp__tensor_from_array(device, &array, out);
-}
-
 sp_status sp_tensor_proto_read_from_memory(sp_device device, const void *bytes, size_t len,
                                            sp_tensor *out)
 {
-    SP_TRY(sp__tensor_bytes_begin(bytes, len, out));
-    return tensor_of_bytes(device, bytes, len, out);
+    return sp__tensor_load_bytes(device, bytes, len, sp__onnx_tensor_load, out);
 }
 
 sp_status sp_tensor_proto_read(sp_device device, const char *path, sp_tensor *out)
 {
-    void *bytes;
-    size_t len;
-    SP_TRY(sp__tensor_file_begin(path, out));
-    SP_TRY(sp_file_read(path, &bytes, &len));
-    const sp_status status = tensor_of_bytes(device, bytes, len, out);
-    sp_free(bytes);
-    return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
+    return sp__tensor_load_file(device, path, sp__onnx_tensor_load, out);
 }
 
 /* A whole file in memory. */
