@@ -40,10 +40,13 @@ SP_API sp_status sp_event_synchronize(sp_event event);
 /* The same, at most `timeout_ns` (negative: no limit), then SP_TIMEOUT. */
 SP_API sp_status sp_event_synchronize_for(sp_event event, int64_t timeout_ns);
 
-/* Waits until all events have been reached; returns the status of the first failed one. */
+/* Waits until all events have been reached; returns the status of the first failed one. Errors of
+ * the call: SP_TIMEOUT; SP_INVALID for a count of 0, a handle that does not work, or an event that
+ * was never recorded; SP_DEADLOCK; SP_OUT_OF_MEMORY. */
 SP_API sp_status sp_event_wait_all(const sp_event *events, uint32_t count, int64_t timeout_ns);
 /* Waits until one of the events has been reached; `*which` is its index and its status is returned.
- * SP_DEADLOCK inside a host function that all of the events are ordered after. */
+ * Errors of the call are those of sp_event_wait_all, and `*which` is `count` then; SP_DEADLOCK
+ * inside a host function that all of the events are ordered after. */
 SP_API sp_status sp_event_wait_any(const sp_event *events, uint32_t count, int64_t timeout_ns,
                                    uint32_t *which);
 
@@ -55,7 +58,8 @@ SP_API sp_status sp_stream_wait_event(sp_stream stream, sp_event event);
 
 /* Nanoseconds from the record of `start` to that of `end`; negative if `end` came first. Waits for
  * the records that are the last ones at the call, even if the events are recorded again during the
- * wait. SP_INVALID if either has no timing or was never recorded. */
+ * wait. SP_INVALID if either has no timing or was never recorded; SP_DEADLOCK inside a host
+ * function that a record comes after. */
 SP_API sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns);
 
 /* `status` is as returned by sp_event_query for that record. Rules for callbacks: see

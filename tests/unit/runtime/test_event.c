@@ -30,6 +30,7 @@ TEST(an_event_never_recorded_is_an_error_wherever_it_is_used)
     CHECK_STATUS(sp_event_wait_all(&event, 1, 0), SP_INVALID);
     CHECK_MESSAGE("event 0 of 1");
     CHECK_STATUS(sp_event_wait_any(&event, 1, 0, &which), SP_INVALID);
+    CHECK_EQ_U64(which, 1);
     sp_storage storage;
     char bytes[8];
     const sp_adopt_options options = {.ready = event};
@@ -257,11 +258,12 @@ TEST(waits_for_no_events_are_refused_whatever_their_count_says)
     for (size_t i = 0; i < SP_COUNT_OF(counts); i++) {
         CHECK_STATUS(sp_event_wait_all(NULL, counts[i], SP_FOREVER), SP_INVALID);
         CHECK_STATUS(sp_event_wait_any(NULL, counts[i], SP_FOREVER, &which), SP_INVALID);
+        CHECK_EQ_U64(which, counts[i]);
         CHECK_STATUS(sp_event_wait_any(&event, counts[i], SP_FOREVER, NULL), SP_INVALID);
     }
     CHECK_STATUS(sp_event_wait_all(&event, 0, SP_FOREVER), SP_INVALID);
     CHECK_STATUS(sp_event_wait_any(&event, 0, SP_FOREVER, &which), SP_INVALID);
-    CHECK_EQ_U64(which, 7);
+    CHECK_EQ_U64(which, 0);
     CHECK_OK(sp_event_release(event));
     runtime_end();
 }
@@ -279,6 +281,7 @@ TEST(wait_any_returns_the_event_that_was_reached_first)
     }
     uint32_t which = 99;
     CHECK_STATUS(sp_event_wait_any(self.events, 3, 0, &which), SP_TIMEOUT);
+    CHECK_EQ_U64(which, 3);
     CHECK_STATUS(sp_event_wait_any(self.events, 3, 20 * MILLISECOND, &which), SP_TIMEOUT);
     CHECK_STATUS(sp_event_wait_any(self.events, 3, 0, NULL), SP_INVALID);
     CHECK_STATUS(sp_event_wait_any(self.events, 0, 0, &which), SP_INVALID);
