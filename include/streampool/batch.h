@@ -94,7 +94,8 @@ typedef struct sp_batch_queue_statistics {
     uint64_t total_wait_ns, longest_wait_ns;
 } sp_batch_queue_statistics;
 
-/* The queue's statistics at one moment. */
+/* The queue's statistics: its counts of requests are of one moment, batches and rows are read
+ * afterwards. */
 SP_API sp_status sp_batch_queue_get_statistics(sp_batch_queue queue,
                                                sp_batch_queue_statistics *out);
 

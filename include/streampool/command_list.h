@@ -30,8 +30,8 @@ SP_API sp_status sp_command_list_retain(sp_command_list list);
 SP_API sp_status sp_command_list_release(sp_command_list list);
 
 /* Appends a copy, as sp_storage_copy_async. The list keeps no reference to storages: their handles
- * must be valid when it is submitted. SP_INVALID once the list is closed; SP_EXHAUSTED past
- * SP_COMMAND_LIST_STORAGES storages. */
+ * must be valid when it is submitted. SP_INVALID once the list is closed; SP_MISMATCH for ranges
+ * of other sizes; SP_EXHAUSTED past SP_COMMAND_LIST_STORAGES storages. */
 SP_API sp_status sp_command_list_copy(sp_command_list list, sp_storage_range destination,
                                       sp_storage_range source);
 

@@ -57,7 +57,7 @@ SP_API sp_status sp_device_get_info(sp_device device, sp_device_info *out);
 typedef struct sp_device_quirk {
     const char *name;
     const char *since;   /* the vendor's version in which it was observed */
-    const char *measure; /* the workaround: "serialised", "handle per stream" or "other path" */
+    const char *measure; /* the workaround, such as "at most so many at once" */
     uint32_t limit;      /* commands with this quirk that run at once; 0: no limit */
 } sp_device_quirk;
 
@@ -68,7 +68,8 @@ SP_API sp_status sp_device_get_quirk(sp_device device, uint32_t index, sp_device
 /* Waits until everything submitted to any stream of the device before the call has completed: not
  * for calls of sp_model_run on other threads, which return when they are done, or for futures.
  * Returns the status of the first failed command that this thread submitted and that was not
- * reported to it yet; on a lost device always SP_DEVICE_LOST, with the first cause. */
+ * reported to it yet; on a lost device always SP_DEVICE_LOST, with the first cause. SP_DEADLOCK
+ * inside a host function of the device; SP_CLOSED on a closed device. */
 SP_API sp_status sp_device_synchronize(sp_device device);
 
 SP_EXTERN_C_END

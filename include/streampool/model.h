@@ -54,7 +54,7 @@ typedef struct sp_model_options {
      * submitted runs of one priority on the cpu, cores. */
     uint32_t max_concurrent_runs;
     /* Most runs that wait for a run slot: one more is SP_BUSY at once. Zero: any number of threads,
-     * and 32,768 submitted runs of all models of the device. */
+     * and 32,768 submitted runs of all models of the device that are not done. */
     uint32_t max_waiting;
 } sp_model_options;
 
@@ -96,12 +96,14 @@ typedef struct sp_model_info {
     uint32_t opset;        /* of ONNX's own domain; 0: the file names none */
     uint64_t weight_bytes; /* as the file has them */
     sp_device device;
-    uint64_t runs;           /* started */
+    uint64_t runs;           /* called, refused ones too */
     uint32_t plan_count;     /* sets of input shapes that are compiled now */
     uint64_t plan_builds;    /* started, failed ones too */
     uint64_t plan_evictions; /* plans replaced by others */
     uint32_t context_count;  /* memories for one run each */
-    uint32_t most_in_flight; /* highest number of runs that computed at the same time */
+    /* Highest number of runs that were seen to compute at the same time; not every run looks. Runs
+     * in a batch count as one, in one without a thread as none. */
+    uint32_t most_in_flight;
     /* Plans of the last run that needed several, since sizes, branches or loops followed from
      * values that it computed; each iteration of a loop counts. 0: no run did. */
     uint64_t partial_plan_count;
@@ -131,9 +133,9 @@ typedef struct sp_model_statistics {
     uint64_t failed;
     uint64_t cancelled;
     uint64_t expired;   /* not begun within their time-out */
-    uint64_t refused;   /* not accepted: no_wait, max_waiting */
+    uint64_t refused;   /* not accepted: SP_BUSY by no_wait, max_waiting or a full stream */
     uint32_t waiting;   /* now, for a run slot */
-    uint32_t in_flight; /* now */
+    uint32_t in_flight; /* now; runs in a batch as in sp_model_info */
     uint32_t most_in_flight;
     uint64_t waited;  /* runs that have waited for a run slot */
     uint64_t wait_ns; /* how long, in all */
@@ -287,11 +289,12 @@ SP_API sp_status sp_model_get_batching(sp_model model, const sp_host_tensor *inp
  * and capacity; bytes, dtype, rank and shape of all outputs are written then, and no data.
  *
  * Any number of threads may run one model. At most as many runs as the device has run slots compute
- * at the same time, the others wait in order of arrival. After the first run with the same input
- * shapes, a run with at most 64 inputs and 64 outputs in the caller's memory allocates nothing,
- * except on a thread that has not called the library before: its record and its stream are created
- * then (or earlier, by sp_stream_current and sp_stream_synchronize). On the cpu the calling thread
- * computes: 128 KiB of stack are enough for that.
+ * at the same time, the others wait, by priority, then by model, then in order of arrival; a thread
+ * that calls again at once may keep its slot for a millisecond. After the first run with the same
+ * input shapes, a run with at most 64 inputs and 64 outputs in the caller's memory allocates
+ * nothing, except on a thread that has not called the library before: its record and its stream are
+ * created then (or earlier, by sp_stream_current and sp_stream_synchronize). On the cpu the calling
+ * thread computes: 128 KiB of stack are enough for that.
  *
  * Where shapes, branches or loops follow from values that the run computes, it goes through several
  * plans, one after the other, and keeps the values between them in memory of the device's
@@ -335,9 +338,9 @@ SP_API sp_status sp_model_run_with(sp_model model, const sp_run_options *options
  *
  * The call never waits for a run: if all run slots are taken, or on the cpu one for each core by
  * submitted runs, the run is queued with the others that wait, in order of arrival, and starts by
- * itself when it is its turn; SP_BUSY if 32,768 are queued. It may build a plan, or wait for a
- * cache entry for one, as sp_model_run does. The run belongs to no stream and is not ordered after
- * what was submitted to one: whatever it reads must be complete at the call, and
+ * itself when it is its turn; SP_BUSY if 32,768 of the device are not done. It may build a plan, or
+ * wait for a cache entry for one, as sp_model_run does. The run belongs to no stream and is not
+ * ordered after what was submitted to one: whatever it reads must be complete at the call, and
  * sp_device_synchronize does not wait for it. It computes the same bits as sp_model_run. The model
  * may be released at once.
  *

@@ -11,7 +11,8 @@
 SP_EXTERN_C_BEGIN
 
 /* The device allocation after `skip` others fails once, with SP_OUT_OF_MEMORY. An allocation
- * reaches the device only if the allocator's caches have no block that fits. */
+ * reaches the device only if the allocator's caches have no block that fits. UINT64_MAX: none
+ * fails. */
 SP_API sp_status sp_null_fail_allocation(sp_device device, uint64_t skip);
 
 /* The command after `skip` others fails once, with SP_FAILED. UINT64_MAX: none fails. */

@@ -3,7 +3,8 @@
  *
  * All are read at once by the first call that needs one, and never change afterwards. A variable
  * whose value is not allowed is logged as a warning and its default used; an unknown variable is
- * logged as a warning. These calls may be made from any thread and need no device. */
+ * logged as a warning, unless its name begins with STREAMPOOL_TEST_. These calls may be made from
+ * any thread and need no device. */
 #ifndef STREAMPOOL_OPTION_H
 #define STREAMPOOL_OPTION_H
 

@@ -111,7 +111,8 @@ SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, voi
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
 /* Keeps the memory from being reused before everything submitted to `stream` until the release of
- * the storage has completed. Needed only for uses that the library does not see. */
+ * the storage has completed. Needed only for uses that the library does not see. SP_INVALID for a
+ * stream of another device. */
 SP_API sp_status sp_storage_record_stream(sp_storage storage, sp_stream stream);
 
 /* The same for every stream of the device, also those that are first used later: for a storage
@@ -126,7 +127,7 @@ typedef struct sp_storage_range {
 } sp_storage_range;
 
 /* Copies ranges of equal size, in stream order; ranges of one storage may overlap. Both storages
- * belong to the stream's device: SP_INVALID if not. */
+ * belong to the stream's device: SP_INVALID if not. SP_MISMATCH for ranges of other sizes. */
 SP_API sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                                        sp_storage_range source);
 
@@ -137,11 +138,11 @@ SP_API sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destin
 
 /* Counters of the device's allocator; each is exact, but they are not one snapshot. */
 typedef struct sp_memory_stats {
-    uint64_t in_use_bytes;   /* in live storages */
+    uint64_t in_use_bytes;   /* in live storages, models and runs */
     uint64_t cached_bytes;   /* free, kept for reuse */
-    uint64_t reserved_bytes; /* allocated from the device: in use + cached + not split yet */
+    uint64_t reserved_bytes; /* allocated from the device: in use + cached */
     uint64_t peak_bytes;     /* highest reserved_bytes so far */
-    uint64_t allocations;    /* sp_storage_create calls that succeeded */
+    uint64_t allocations;    /* of storages, models and runs */
     uint64_t frees;
     uint64_t device_allocations; /* allocations that reached the device */
     uint64_t waits;              /* allocations that had to wait for pending work */
@@ -159,8 +160,9 @@ SP_API sp_status sp_device_empty_cache(sp_device device);
  * Memory that is reserved already is kept. */
 SP_API sp_status sp_device_set_memory_limit(sp_device device, uint64_t bytes);
 
-/* When more than `high_bytes` are cached, unused memory is returned to the device, down to
- * `low_bytes`, in small steps between other allocations. 0 for both: only when memory runs out. The
+/* When more than `high_bytes` are cached beside what each stream keeps for itself (of each size at
+ * most 8 MiB or 32 blocks), unused memory is returned to the device, down to `low_bytes`, in small
+ * steps between other allocations. 0 for both: only when memory runs out. The
  * default is STREAMPOOL_CACHE and three quarters of it. SP_INVALID if low is above high. */
 SP_API sp_status sp_device_set_cache_watermarks(sp_device device, uint64_t low_bytes,
                                                 uint64_t high_bytes);

@@ -19,8 +19,10 @@ typedef struct sp_stream {
     uint64_t bits;
 } sp_stream;
 
-/* The calling thread's current stream of `device`. If all streams are leased: SP_EXHAUSTED under
- * the policy (STREAMPOOL_STREAM_POLICY) fail, SP_TIMEOUT under wait. Waiting threads are served in
+/* The calling thread's current stream of `device`. If all streams are leased: a stream that others
+ * have too, under the policy (STREAMPOOL_STREAM_POLICY) share, the default, inside host functions
+ * and callbacks, and if there is the default stream only; SP_EXHAUSTED under fail, SP_TIMEOUT under
+ * wait. Waiting threads are served in
  * FIFO order; SP_CLOSED ends the wait when the device is closed or streampool is shut down. */
 SP_API sp_status sp_stream_current(sp_device device, sp_stream *out);
 
@@ -47,7 +49,7 @@ SP_API sp_status sp_stream_from_pool_with(sp_device device, const sp_stream_opti
 SP_API sp_status sp_stream_release(sp_stream stream);
 
 /* Makes `stream` the calling thread's current stream of its device; no reference is taken. The zero
- * handle restores the thread's own stream. */
+ * handle restores the thread's own streams, of all devices. */
 SP_API sp_status sp_stream_set_current(sp_stream stream);
 
 /* A scope in which another stream is current. In the caller's storage; the fields are private. */
@@ -128,9 +130,9 @@ typedef struct sp_stream_info {
 /* Counters of the stream that the lease names. Each is read separately: no consistent snapshot. */
 SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
 
-/* A function on the host. `status` is SP_OK, or the failure of an earlier command of the same
- * submission. The function may submit to any stream; waiting in it for work that is ordered after
- * it is SP_DEADLOCK.
+/* A function on the host. `status` is SP_OK, or SP_DEVICE_LOST on a lost device; failures of
+ * earlier commands are reported by sp_stream_synchronize. The function may submit to any stream;
+ * waiting in it for work that is ordered after it is SP_DEADLOCK.
  *
  * For this and all other callbacks: on a host thread of the library, the streams that the function
  * acquires or makes current are released or reset when it ends. The function may end its thread

@@ -73,7 +73,8 @@ bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns)
     /* Workers that spin for the next dispatch are on cores that are free for this one. */
     const uint64_t spinning =
         SP_PLANTED(spinner_not_ready) ? 0 : sp_load_relaxed(&device->spinning);
-    const uint32_t ready = (uint32_t)__builtin_popcountll(spinning);
+    /* Room may be UINT32_MAX: 64 bits. */
+    const uint64_t ready = (uint64_t)__builtin_popcountll(spinning);
     return device_share_room(device) + ready > device->base.limits.width / SPARE_SHARE;
 }
 
