@@ -195,7 +195,7 @@ static void wait_for_any(void *ctx, sp_status status)
     fill(self->stream, self->storage, 4);
     CHECK_OK(sp_event_record(events[0], self->stream));
     self->status[0] = sp_event_wait_any(events, 1, SP_FOREVER, &which);
-    CHECK_EQ_U64(which, 9);
+    CHECK_EQ_U64(which, 1); /* none: SP_DEADLOCK */
     CHECK_OK(sp_event_record(events[1], other));
     self->status[1] = sp_event_wait_any(events, 2, SP_FOREVER, &which);
     CHECK_EQ_U64(which, 1);

@@ -172,6 +172,8 @@ TEST(only_convolutions_of_one_group_without_other_images_are_pooled)
     sp_blocked_constants conv = {.of = {.channels = 32,
                                         .filters = 32,
                                         .groups = 1,
+                                        .in_h = 10,
+                                        .in_w = 10,
                                         .out_h = 8,
                                         .out_w = 8,
                                         .kernel_h = 3,
