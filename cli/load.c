@@ -314,7 +314,7 @@ static void late_calls_fill(const load *self, const load_thread *threads, load_r
 {
     for (uint32_t i = 0; i < self->options->threads; i++) {
         const load_thread *thread = &threads[i];
-        if (thread->late_count == 0) continue;
+        if (thread->late_ns == 0) continue; /* no call, or none that the clock has seen */
         latencies_add(&result->latencies, thread->late_ns);
         result->per_second += (double)thread->late_count * NS_PER_SECOND / (double)thread->late_ns;
     }

@@ -358,9 +358,9 @@ sp_status sp_event_wait_any(const sp_event *handles, uint32_t count, int64_t tim
                             uint32_t *which)
 {
     sp_point *points;
-    SP_TRY(sp__runtime_enter());
     if (which == NULL) return sp__fail(SP_INVALID, "sp_event_wait_any: which is NULL");
     *which = count;
+    SP_TRY(sp__runtime_enter());
     SP_TRY(points_of(handles, count, &points));
     const sp_status status =
         sp__point_wait_any(points, count, sp_clock_deadline(timeout_ns), which);
