@@ -29,10 +29,6 @@
 #define TURNS 16u
 /* What a batch must save, in parts of a lone run's time. */
 #define SAVINGS 16u
-/* What a row costs besides its computation, in wake-ups: the wake-up itself, the switch to its
- * caller and back, and the caller's way to the queue. */
-#define ROW_WAKE_UPS 3u
-
 /* One plan and what is known of it. */
 typedef struct measure {
     const sp_batch_build *build;
@@ -47,6 +43,7 @@ typedef struct measure {
     uint64_t lone_ns;     /* of its run, beside the last batch that was measured */
     uint64_t wake_ns;     /* the least so far; 0: callers cost nothing */
     bool wakes_cost;
+    uint32_t width;       /* processors of the device */
     uint32_t slot_count;  /* batches that may be in flight */
     uint32_t queue_count; /* submit queues that there should be */
     uint32_t queue_limit; /* up to this number: see queue_open */
@@ -240,13 +237,21 @@ static sp_status bucket_try(measure *m, uint32_t rows, uint64_t *run_ns)
 
 /* ---- all buckets ---- */
 
-/* Is a batch faster than its rows one by one? With threads all callers but one must be woken. */
+/* What a row costs besides its computation: its caller's way into the queue and out of it takes as
+ * long as a wake-up. For half of that time it has the lock of the queue, for which callers on all
+ * other processors wait. */
+static uint64_t row_cost(const measure *m)
+{
+    return m->width > 2 ? m->wake_ns * m->width / 2 : m->wake_ns;
+}
+
+/* Is a batch faster than its rows one by one? Threads come through the queue. */
 static bool pays(const measure *m, uint32_t rows, uint64_t run_ns, bool has_threads)
 {
     if (sp_option_enum(SP_OPTION_BATCHING) == SP_OPTION_BATCHING_ALWAYS) return true;
     const uint64_t all = rows * (m->lone_ns - m->lone_ns / SAVINGS);
-    const uint64_t wake_ups = has_threads ? (uint64_t)ROW_WAKE_UPS * (rows - 1) : 0;
-    return run_ns <= MAX_BATCH_NS && run_ns + wake_ups * m->wake_ns < all;
+    const uint64_t callers = has_threads ? (rows - 1) * row_cost(m) : 0;
+    return run_ns <= MAX_BATCH_NS && run_ns + callers < all;
 }
 
 /* Batches of one plan in flight on a device that computes beside the processors. With fewer, few
@@ -381,6 +386,7 @@ static sp_status plans_fill(measure *m)
     /* Beside a device that computes by itself the processors are free to wake callers. */
     const bool is_host = device->dev->vtable->staging_create == NULL;
     m->wakes_cost = is_host;
+    m->width = device->dev->limits.width;
     m->queue_count = sp__submit_queues_count(device);
     m->slot_count = is_host ? device->dev->limits.run_slots : OWN_SLOTS;
     m->queue_limit = m->queue_count + m->slot_count;

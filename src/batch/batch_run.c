@@ -83,27 +83,12 @@ static void batch_end(const batch_caller *caller, sp_batch *batch, sp_status sta
     sp_resume_list ready = {0};
     if (status == SP_OK) {
         sp__batch_scatter(batch);
-        sp_store_relaxed(&caller->line.group->woken, batch->bucket->rows - 1);
+        sp__run_group_finished(caller->line.group, batch->bucket->rows - 1);
         sp__batch_finish(batch, caller->line.slots, &ready);
     } else {
         sp__batch_break(batch, caller->line.slots, &ready);
     }
     sp__resume_list_run(&ready);
-}
-
-static bool group_has_others(const sp_run_group *group)
-{
-    return (sp_load_relaxed(&group->count) | sp_load_relaxed(&group->woken)) != 0;
-}
-
-/* Callers that the last batch has woken are about to return, if only they get a processor: without
- * that the first to return would run alone, and so on. */
-static void gather(sp_run_group *group)
-{
-    const uint32_t woken = sp_load_relaxed(&group->woken);
-    if (woken == 0 || sp_load_relaxed(&group->count) >= woken) return;
-    sp_store_relaxed(&group->woken, 0);
-    sp_thread_yield();
 }
 
 /* True if the caller has run as the lead of a batch, and has released its slot. */
@@ -112,7 +97,7 @@ static bool batch_lead(batch_caller *caller)
     sp_batch_plans *plans = sp__batch_plans_of(caller->entry);
     if (plans == NULL || !stream_is_idle(caller->stream)) return false;
     sp_run_group *group = caller->line.group;
-    gather(group);
+    if (sp__run_group_expects(group)) sp_thread_yield();
     sp_batch *batch = sp__batch_form(plans, caller->line.slots, group, &caller->request);
     sp__batch_builder_refill(caller->model, caller->entry);
     if (batch == NULL) return false;
@@ -132,7 +117,7 @@ static bool batch_lead(batch_caller *caller)
 static sp_status caller_run(batch_caller *caller, void **outputs)
 {
     const sp_run_group *group = caller->line.group;
-    if (group != NULL && group_has_others(group) && batch_lead(caller)) return SP_OK;
+    if (group != NULL && sp__run_group_has_others(group) && batch_lead(caller)) return SP_OK;
     const sp_status status =
         sp__model_compute_in_slot(caller->model, caller->entry->executable, caller->request.inputs,
                                   outputs, caller->stream, &caller->request.terms);

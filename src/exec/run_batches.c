@@ -36,6 +36,28 @@ uint32_t sp__run_slots_take(sp_run_slots *slots, sp_run_group *group, uint32_t m
     return count;
 }
 
+/* ---- callers of the last batch ---- */
+
+/* A yield goes to any thread, also to one that computes alone; a few of them reach all that are
+ * ready. */
+#define PATIENCE 8u
+
+void sp__run_group_finished(sp_run_group *group, uint32_t count)
+{
+    sp_store_relaxed(&group->finished, count);
+    sp_store_relaxed(&group->patience, PATIENCE);
+}
+
+bool sp__run_group_expects(sp_run_group *group)
+{
+    const uint32_t finished = sp_load_relaxed(&group->finished);
+    if (finished == 0 || sp_load_relaxed(&group->count) >= finished) return false;
+    const uint32_t patience = sp_load_relaxed(&group->patience);
+    if (patience == 0) sp_store_relaxed(&group->finished, 0);
+    else sp_store_relaxed(&group->patience, patience - 1);
+    return patience != 0;
+}
+
 void sp__run_threads_wake(sp_run_request *first, uint32_t count)
 {
     while (count > 0) {

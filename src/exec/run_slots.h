@@ -111,8 +111,10 @@ typedef struct sp_run_group {
     sp_run_request *first;
     sp_run_request **end; /* NULL: the address of `first` */
     sp_atomic_u32 count;  /* relaxed: a hint without the lock */
-    /* Threads that the last batch has woken, which may return soon; relaxed, a hint. */
-    sp_atomic_u32 woken;
+    /* Requests of callers that the last batch has finished, and how often the owner of a slot may
+     * still yield for them; relaxed, hints. */
+    sp_atomic_u32 finished;
+    sp_atomic_u32 patience;
 } sp_run_group;
 
 /* A run that waits for a slot. On the stack of its thread, or part of a submitted run. */
@@ -234,6 +236,17 @@ typedef bool (*sp_run_accept_fn)(const sp_run_request *request, void *ctx);
  * slot, and returns how many. They are the caller's until it finishes them or gives them back. */
 uint32_t sp__run_slots_take(sp_run_slots *slots, sp_run_group *group, uint32_t most,
                             sp_run_accept_fn accept, void *ctx, sp_run_request **out);
+/* A batch has finished so many requests beside its lead's. */
+void sp__run_group_finished(sp_run_group *group, uint32_t count);
+/* Whether requests wait, or callers of the last batch may be on their way back. A hint. */
+static inline bool sp__run_group_has_others(const sp_run_group *group)
+{
+    return (sp_load_relaxed(&group->count) | sp_load_relaxed(&group->finished)) != 0;
+}
+/* For the owner of a slot, before it takes requests: callers of the last batch are about to return,
+ * if they get a processor, so it yields once. Otherwise whoever returned first would run alone, and
+ * so on. True a few times for each batch, since not all callers return. */
+bool sp__run_group_expects(sp_run_group *group);
 /* Taken requests are done, with the effects of their runs: the last access to them. Threads are
  * woken as a tree: each wakes some of the others. */
 void sp__run_requests_finish(sp_run_request *const *requests, uint32_t count,

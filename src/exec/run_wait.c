@@ -14,6 +14,10 @@
 /* How long a claiming thread stays awake, and yields, before it sleeps. */
 #define CLAIM_NS SP_SPIN_TURNS(50000u)
 
+/* How often a thread whose request another run may take yields before it sleeps: while a batch is
+ * computed on its processor, the yield lasts as long, and nobody has to wake it. */
+#define BATCH_YIELDS 2u
+
 void sp__run_thread_set(sp_run_request *request, uint32_t state)
 {
     sp_parker *parker = request->parker;
@@ -133,6 +137,7 @@ static uint64_t deadline_of(const sp_run_request *request, bool watches)
 static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool watches)
 {
     uint64_t awake_until = sp_clock_now() + CLAIM_NS;
+    uint32_t yields = request->group != NULL ? BATCH_YIELDS : 0;
     uint32_t state;
     while ((state = sp_load_acquire(&request->state)) != SP_RUN_GRANTED && state != SP_RUN_DONE) {
         const bool has_lapsed = state != SP_RUN_TAKEN && !SP_PLANTED(cancel_unseen) &&
@@ -145,6 +150,9 @@ static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool
             awake_until = sp_clock_now() + CLAIM_NS;
         } else if (state == SP_RUN_CLAIMED && !has_lapsed && sp_clock_now() < awake_until) {
             sp_thread_yield();
+        } else if (yields > 0 && state != SP_RUN_CLAIMED && !has_lapsed) {
+            yields--;
+            sp_thread_yield();
         } else {
             const bool is_timed = state != SP_RUN_TAKEN && !has_lapsed;
             sp_parker_park(request->parker,
@@ -154,6 +162,7 @@ static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool
         }
     }
     sp_tsan_acquire(&request->state);
+    (void)sp_parker_take(request->parker); /* for a thread that did not sleep */
     if (state == SP_RUN_DONE && !SP_PLANTED(half_tree)) {
         sp__run_threads_wake(request->wakes, request->wake_count);
     }

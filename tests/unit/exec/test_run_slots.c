@@ -268,4 +268,27 @@ TEST(submitted_runs_and_threads_share_the_slots)
     world_end(&w, 2);
 }
 
+TEST(an_owner_yields_a_few_times_for_callers_that_do_not_return)
+{
+    sp_run_group group = {0};
+    CHECK(!sp__run_group_has_others(&group));
+    CHECK(!sp__run_group_expects(&group));
+    sp__run_group_finished(&group, 3);
+    CHECK(sp__run_group_has_others(&group));
+    uint32_t yields = 0;
+    while (yields < 100 && sp__run_group_expects(&group)) yields++;
+    CHECK(yields > 0 && yields < 20);
+    CHECK(!sp__run_group_has_others(&group)); /* so later runs do not look any more */
+}
+
+TEST(an_owner_does_not_yield_for_callers_that_have_returned)
+{
+    sp_run_group group = {0};
+    sp__run_group_finished(&group, 3);
+    sp_store_relaxed(&group.count, 3);
+    CHECK(!sp__run_group_expects(&group));
+    sp_store_relaxed(&group.count, 2);
+    CHECK(sp__run_group_expects(&group));
+}
+
 TEST_MAIN
