@@ -56,12 +56,12 @@ def draw():
 
 def table():
     machine, models = read_results()
-    print("| model | 1 / 2 / 31 / 128 threads | ONNX Runtime | batches of 64 | runs in a batch, 31 threads "
+    print("| model | 1 / 2 / 8 / 31 / 128 threads | ONNX Runtime | batches of 64 | runs in a batch, 31 threads "
           "| p99.9, 31 threads: streampool / ONNX Runtime |")
     print("|---|---|---|---|---|---|")
     for model, lines in models.items():
         def rates(mode):
-            return " / ".join(thousands(line["per_second"]) for count in (1, 2, 31, 128)
+            return " / ".join(thousands(line["per_second"]) for count in (1, 2, 8, 31, 128)
                               for line in of_case(lines, "callers", batching=mode, callers=count))
         ours = of_case(lines, "callers", batching="combine", callers=31)[0]
         rows = of_case(lines, "row", rows=64)

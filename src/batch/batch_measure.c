@@ -29,6 +29,9 @@
 #define TURNS 16u
 /* What a batch must save, in parts of a lone run's time. */
 #define SAVINGS 16u
+/* How long a caller keeps others out of the queue, on its way in and out: see decision 0062. */
+#define QUEUE_NS 1400u
+
 /* One plan and what is known of it. */
 typedef struct measure {
     const sp_batch_build *build;
@@ -237,12 +240,13 @@ static sp_status bucket_try(measure *m, uint32_t rows, uint64_t *run_ns)
 
 /* ---- all buckets ---- */
 
-/* What a row costs besides its computation: its caller's way into the queue and out of it takes as
- * long as a wake-up. For half of that time it has the lock of the queue, for which callers on all
- * other processors wait. */
+/* What a row costs besides its computation: its caller's way into the queue and out of it. That
+ * takes a wake-up's time or more; and callers on all processors go one by one. */
 static uint64_t row_cost(const measure *m)
 {
-    return m->width > 2 ? m->wake_ns * m->width / 2 : m->wake_ns;
+    const uint64_t one_by_one = (uint64_t)QUEUE_NS * m->width;
+    if (!m->wakes_cost) return 0;
+    return m->wake_ns > one_by_one ? m->wake_ns : one_by_one;
 }
 
 /* Is a batch faster than its rows one by one? Threads come through the queue. */
