@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "batch/batch_measure.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "base/thread.h"
 #include "batch/batch.h"
+#include "batch/batch_time.h"
 #include "batch/wake_cost.h"
 #include "plan/plan_key.h"
 #include "plan/plan_rows.h"
 #include "runtime/submit_queue.h"
 
-/* Batches that are longer keep others waiting: none is made. */
-#define MAX_BATCH_NS 20000000u
 /* Batches of a bucket; with all in use a run is alone or in a smaller one. Where all slots lead,
  * they want the same size: a bucket of few rows has a batch for each slot, if those need little
  * memory, and BATCHES_OF_FEW else. */
@@ -25,8 +20,6 @@
 #define BATCHES_OF_FEW 4u
 #define BATCHES_OF_MANY 2u
 #define LITTLE_BYTES (UINT64_C(16) << 20)
-/* How often a batch and a run are timed, fewer if they are long. */
-#define TURNS 16u
 /* What a batch must save, in parts of a lone run's time. */
 #define SAVINGS 16u
 /* How long a caller keeps others out of the queue, on its way in and out: see decision 0062. */
@@ -54,76 +47,14 @@ typedef struct measure {
 
 /* ---- the time of a run ---- */
 
-/* Of one run on zeros: CPU time, or on other devices than cpu the time until it is done. */
-static sp_status run_time(const sp_batch *batch, uint64_t *ns)
-{
-    sp_exec_context *context = batch->context;
-    void *const *ports = batch->ports;
-    const void *const *inputs = (const void *const *)ports;
-    if (context->staging == NULL) {
-        const uint64_t before = sp_clock_thread();
-        SP_TRY(sp__exec_context_run_inline(context, inputs, ports + batch->plans->input_count));
-        *ns = sp_clock_thread() - before;
-        return SP_OK;
-    }
-    sp_queue *queues[SP_MAX_TARGETS] = {NULL};
-    sp_rt_device *device = sp__executable_device(context->executable);
-    const uint32_t index = sp__submit_queue_acquire(device);
-    sp__executable_queues(context->executable, index, queues);
-    const uint64_t before = sp_clock_now();
-    const sp_status status = sp__exec_context_run_bound(context, queues);
-    *ns = sp_clock_now() - before;
-    sp__submit_queue_release(device, index);
-    return status;
-}
-
-static void inputs_clear(const sp_batch *batch)
-{
-    const sp_graph_plan *plan = batch->bucket->executable->plan;
-    for (uint32_t i = 0; i < plan->input_count; i++) {
-        memset(batch->ports[i], 0, plan->inputs[i].bytes);
-    }
-}
-
-static int time_compare(const void *a, const void *b)
-{
-    const uint64_t first = *(const uint64_t *)a;
-    const uint64_t second = *(const uint64_t *)b;
-    return (first > second) - (first < second);
-}
-
-static uint64_t times_median(uint64_t *times, uint32_t count)
-{
-    qsort(times, count, sizeof times[0], time_compare);
-    return times[count / 2];
-}
-
-/* A batch and a run in turns: a machine's speed changes from one moment to the next, by other
- * programs, and with it which of the two looks faster. Medians; the first turn, which touches
- * memory for the first time, counts only if it takes so long that there is no other. */
-static sp_status turns_measure(const sp_batch *batch, const sp_batch *lone, uint64_t *run_ns,
-                               uint64_t *lone_ns)
-{
-    uint64_t runs[TURNS], lones[TURNS], all = 0;
-    uint32_t count = 0;
-    inputs_clear(batch);
-    inputs_clear(lone);
-    do {
-        SP_TRY(run_time(batch, &runs[count]));
-        SP_TRY(run_time(lone, &lones[count]));
-        all += runs[count] + lones[count];
-    } while (++count < TURNS && all < MAX_BATCH_NS);
-    const uint32_t first = count > 1 ? 1 : 0;
-    *run_ns = times_median(runs + first, count - first);
-    *lone_ns = times_median(lones + first, count - first);
-    return SP_OK;
-}
-
 static sp_status times_measure(measure *m, const sp_batch *batch, uint64_t *run_ns)
 {
     sp_batch *lone = sp__batch_acquire(m->lone, 1);
-    const sp_status status = turns_measure(batch, lone, run_ns, &m->lone_ns);
+    sp_batch_time time = {0};
+    const sp_status status = sp__batch_time_measure(batch, lone, &time);
     sp__batch_release(lone);
+    *run_ns = time.batch_ns;
+    m->lone_ns = time.lone_ns;
     if (!m->wakes_cost || status != SP_OK) return status;
     if (sp_load_relaxed(m->build->is_stopping) != 0) return SP_CANCELLED;
     const uint64_t wake_ns = sp__wake_cost_measure();
@@ -255,7 +186,7 @@ static bool pays(const measure *m, uint32_t rows, uint64_t run_ns, bool has_thre
     if (sp_option_enum(SP_OPTION_BATCHING) == SP_OPTION_BATCHING_ALWAYS) return true;
     const uint64_t all = rows * (m->lone_ns - m->lone_ns / SAVINGS);
     const uint64_t callers = has_threads ? (rows - 1) * row_cost(m) : 0;
-    return run_ns <= MAX_BATCH_NS && run_ns + callers < all;
+    return run_ns <= SP_BATCH_MAX_NS && run_ns + callers < all;
 }
 
 /* Batches of one plan in flight on a device that computes beside the processors. With fewer, few
@@ -340,12 +271,12 @@ static sp_status size_try(measure *m, uint32_t rows, bool *may_continue)
     sp__error_put_back(&scope);
     if (pays(m, rows, run_ns, false)) {
         SP_TRY(bucket_publish(m, pays(m, rows, run_ns, true), may_continue));
-        if (run_ns > MAX_BATCH_NS) *may_continue = false; /* always: one of these */
+        if (run_ns > SP_BATCH_MAX_NS) *may_continue = false; /* always: one of these */
         return SP_OK;
     }
     sp__batch_bucket_remove(plans);
     const bool is_hopeless = sp__batch_plans_count(plans) == 0 && rows >= 8;
-    *may_continue = !is_hopeless && run_ns <= MAX_BATCH_NS / 2;
+    *may_continue = !is_hopeless && run_ns <= SP_BATCH_MAX_NS / 2;
     return SP_OK;
 }
 
