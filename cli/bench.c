@@ -140,8 +140,10 @@ static const cli_option options[] = {
     {.name = "--rate",
      .value = "N",
      .limits = "a number from 1 to 1000000000",
-     .help = "Open loop: runs of each model arrive at this rate, in a Poisson process, instead of "
-             "one after the other on each thread. Latencies count from the arrival.",
+     .help =
+         "Open loop: runs of each model arrive at this rate, in a Poisson process, instead of "
+         "one after the other on each thread. Latencies count from the arrival, runs/s those that "
+         "ended in the window.",
      .take = take_rate},
     {.name = "--in-flight",
      .value = "N",

@@ -102,13 +102,17 @@ static void print_rate(FILE *out, double rate)
     else fprintf(out, "%.3gM", rate / 1e6);
 }
 
+/* Without control characters, which show_name replaces; a byte that is not UTF-8 as U+FFFD. */
 static void print_escaped(FILE *out, const char *text)
 {
-    for (const char *at = text; *at != '\0'; at++) {
+    for (const char *at = text; *at != '\0';) {
+        const size_t length = utf8_length(at);
         if (*at == '&') fputs("&amp;", out);
         else if (*at == '<') fputs("&lt;", out);
         else if (*at == '>') fputs("&gt;", out);
-        else putc(*at, out);
+        else if (length == 0) fputs("&#xfffd;", out);
+        else fwrite(at, 1, length, out);
+        at += length > 0 ? length : 1;
     }
 }
 

@@ -174,7 +174,6 @@ void bench_report_models(const bench_format *format, const bench_job *job)
                milliseconds(runner->first_run_ns));
     }
     printf("memory at rest: %.1f MB\n", megabytes(job->rest_bytes));
-    fflush(stdout);
 }
 
 void bench_report_head(const bench_format *format)
@@ -213,5 +212,4 @@ void bench_report_point(const bench_format *format, bench_job *job, uint32_t thr
                                     .statistics = sum,
                                     .share = share_of_best(&job->best, total.per_second)});
     }
-    fflush(stdout);
 }

@@ -7,6 +7,7 @@
 
 #include "bench_steps.h"
 #include "interrupt.h"
+#include "output.h"
 #include "process.h"
 #include "progress.h"
 #include "sizes.h"
@@ -120,12 +121,13 @@ sp_status bench_run(bench_arguments *arguments, bench_job *job)
 {
     TRY(bench_job_open(arguments, job));
     bench_report_models(&arguments->format, job);
+    if (!output_flush()) return SP_OK; /* as below: reported at the end of the program */
     for (uint32_t m = 0; m < job->count; m++) {
         bench_picture_add_line(&arguments->picture, arguments->paths[m]);
     }
     TRY(bench_job_time_steps(arguments, job));
     bench_report_head(&arguments->format);
-    for (uint32_t p = 0; p < arguments->point_count; p++) {
+    for (uint32_t p = 0; output_flush() && p < arguments->point_count; p++) {
         point_progress progress = {
             .threads = arguments->threads[p], .number = p + 1, .count = arguments->point_count};
         TRY(point_run(arguments, job, &progress));

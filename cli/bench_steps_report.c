@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench_steps.h"
+#include "output.h"
 #include "text.h"
 
 /* A step, or all steps of an op type. */
@@ -167,7 +168,7 @@ sp_status bench_steps_report(const bench_format *format, const bench_steps *step
     const uint32_t count = ops_sum(steps, ops);
     if (format->is_json) print_json(steps, ops, count);
     else print_text(steps, ops, count);
-    fflush(stdout);
+    (void)output_flush();
     free(ops);
     return SP_OK;
 }

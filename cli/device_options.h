@@ -26,7 +26,7 @@ bool take_max_trips(void *arguments, const char *value);
     {.name = "--max-memory", .value = "BYTES",                                                     \
      .limits = "a number from 1 to 2^63 - 1, or one followed by K, M or G",                        \
      .help = "Refuses a run that needs more for its arena, its outputs and the values between "    \
-             "its partial plans.",                                                                 \
+             "its partial plans (max_run_bytes of the library).",                                  \
      .take = take_max_memory},                                                                     \
     {.name = "--max-trips", .value = "N", .limits = "a number from 1 to 2^63 - 1",                 \
      .help = "Fails a run with more iterations of Loop and Scan, all of them together.",           \

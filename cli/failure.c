@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output.h"
+
 /* process-wide: thread-local, as the library's last error is. */
 static _Thread_local char message[FAILURE_BYTES];
 
@@ -45,5 +47,6 @@ const char *failure_message(void)
 
 void failure_print(sp_status status)
 {
+    (void)output_flush(); /* before the message, if both go to one file */
     fprintf(stderr, "streampool: %s: %s\n", sp_status_name(status), message);
 }

@@ -43,8 +43,8 @@ void model_arguments_free(model_arguments *arguments);
      .help = "Read an input from a file. Inputs without one are generated.",                       \
      .take = take_input, .completion = COMPLETE_FILE, .is_repeatable = true},                      \
     {.name = "--shape", .value = "NAME=SIZES",                                                     \
-     .limits = "an input's name and its sizes, as in x=1x3x224x224, each from 0 to 2^40; "         \
-               "x=scalar has none",                                                                \
+     .limits = "an input's name and its sizes, as in x=1x3x224x224, at most 8, each from 0 to "    \
+               "2^40; x=scalar has none",                                                          \
      .help = "The shape of an input that is generated.",                                           \
      .take = take_shape, .is_repeatable = true},                                                   \
     {.name = "--dim", .value = "NAME=SIZE",                                                        \

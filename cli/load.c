@@ -15,6 +15,7 @@
 #include "process.h"
 
 #define NS_PER_SECOND 1e9
+#define ARRIVAL_PARTS 1024u        /* of a nanosecond */
 #define LOOK_NS UINT64_C(50000000) /* how often a wait looks whether the load is over */
 
 /* Threads do not write to the same pair of cache lines, which processors fetch together. */
@@ -24,7 +25,8 @@ typedef struct load load;
 
 /* The arrivals of one side. Relaxed: figures only. */
 typedef struct load_arrivals {
-    _Alignas(LINE_BYTES) atomic_uint_least64_t next_ns;
+    /* Since the start of the load, in parts of a nanosecond: gaps are short at high rates. */
+    _Alignas(LINE_BYTES) atomic_uint_least64_t next;
     atomic_uint_least64_t missed;
 } load_arrivals;
 
@@ -38,6 +40,8 @@ typedef struct load_thread {
     uint64_t *begun_ns; /* of the calls in flight, by slot */
     latencies latencies;
     double shares; /* of calls that were in the window */
+    /* Open loop: calls that ended in the window; and when the last one ended. */
+    uint64_t ended_count, last_ns;
     /* Of the calls that ended behind the window. */
     uint64_t late_count, late_ns; /* their number, how long the last one took */
 } load_thread;
@@ -83,14 +87,24 @@ static double random_next(uint64_t *state)
  * thread draws it. */
 static uint64_t arrival_take(load_thread *thread)
 {
-    const double gap = -log(random_next(&thread->random)) / thread->owner->options->rate;
-    return atomic_fetch_add_explicit(&thread->arrivals->next_ns, (uint64_t)(gap * NS_PER_SECOND),
-                                     memory_order_relaxed);
+    const load *self = thread->owner;
+    const double gap = -log(random_next(&thread->random)) / self->options->rate;
+    const uint64_t next = atomic_fetch_add_explicit(&thread->arrivals->next,
+                                                    (uint64_t)(gap * NS_PER_SECOND * ARRIVAL_PARTS),
+                                                    memory_order_relaxed);
+    return self->start_ns + next / ARRIVAL_PARTS;
 }
 
-static void arrival_miss(load_arrivals *arrivals)
+/* The arrival that was taken, and as many as are to be expected until the end of the window. */
+static void arrivals_give_up(load_thread *thread)
 {
-    atomic_fetch_add_explicit(&arrivals->missed, 1, memory_order_relaxed);
+    const load *self = thread->owner;
+    const uint64_t end = (self->end_ns - self->start_ns) * ARRIVAL_PARTS;
+    const uint64_t next =
+        atomic_exchange_explicit(&thread->arrivals->next, end, memory_order_relaxed);
+    const double rest = next < end ? (double)(end - next) / ARRIVAL_PARTS : 0;
+    const uint64_t missed = 1 + (uint64_t)(rest / NS_PER_SECOND * self->options->rate);
+    atomic_fetch_add_explicit(&thread->arrivals->missed, missed, memory_order_relaxed);
 }
 
 /* False: the load is over. */
@@ -187,6 +201,14 @@ static void run_in_flight(load_thread *thread)
     while (ended < begun) call_end(thread, (uint32_t)(ended++ % most));
 }
 
+static void arrival_note(load_thread *thread, uint64_t arrival_ns, uint64_t ended_ns)
+{
+    const load *self = thread->owner;
+    if (arrival_ns >= self->begin_ns) latencies_add(&thread->latencies, ended_ns - arrival_ns);
+    if (ended_ns >= self->begin_ns && ended_ns < self->end_ns) thread->ended_count++;
+    thread->last_ns = ended_ns;
+}
+
 static void run_open(load_thread *thread)
 {
     const load *self = thread->owner;
@@ -195,11 +217,11 @@ static void run_open(load_thread *thread)
         const uint64_t arrival = arrival_take(thread);
         if (arrival >= self->end_ns) return;
         if (clock_ns() >= given_up_ns) {
-            arrival_miss(thread->arrivals);
-            continue;
+            arrivals_give_up(thread);
+            return;
         }
         if (!arrival_await(self, arrival) || !thread_call(thread)) return;
-        if (arrival >= self->begin_ns) latencies_add(&thread->latencies, clock_ns() - arrival);
+        arrival_note(thread, arrival, clock_ns());
     }
 }
 
@@ -252,7 +274,7 @@ static void load_begin(load *self, load_arrivals *arrivals, uint32_t side_count,
     self->start_ns = clock_ns();
     self->begin_ns = self->start_ns + (uint64_t)(self->options->warm_up_seconds * NS_PER_SECOND);
     self->end_ns = self->begin_ns + (uint64_t)(self->options->window_seconds * NS_PER_SECOND);
-    for (uint32_t s = 0; s < side_count; s++) atomic_store(&arrivals[s].next_ns, self->start_ns);
+    for (uint32_t s = 0; s < side_count; s++) atomic_store(&arrivals[s].next, 0);
     pthread_cond_broadcast(&self->is_begun);
     pthread_mutex_unlock(&self->lock);
 }
@@ -320,6 +342,19 @@ static void late_calls_fill(const load *self, const load_thread *threads, load_r
     }
 }
 
+/* The backlog of a device that is overloaded is served after the window. So the rate is that of the
+ * calls that ended in it; if none did, of all until the last one ended. */
+static double open_rate(const load *self, const load_thread *threads, uint64_t served)
+{
+    uint64_t ended = 0, last_ns = 0;
+    for (uint32_t i = 0; i < self->options->threads; i++) {
+        ended += threads[i].ended_count;
+        if (threads[i].last_ns > last_ns) last_ns = threads[i].last_ns;
+    }
+    if (ended > 0) return (double)ended / self->options->window_seconds;
+    return served > 0 ? (double)served * NS_PER_SECOND / (double)(last_ns - self->begin_ns) : 0;
+}
+
 static void results_fill(const load *self, const load_thread *threads, load_arrivals *arrivals,
                          load_result *result)
 {
@@ -329,8 +364,10 @@ static void results_fill(const load *self, const load_thread *threads, load_arri
         latencies_merge(&result->latencies, &threads[i].latencies);
         result->shares_per_second += threads[i].shares / self->options->window_seconds;
     }
-    result->per_second = (double)result->latencies.count / self->options->window_seconds;
-    if (result->latencies.count == 0) late_calls_fill(self, threads, result);
+    const uint64_t calls = result->latencies.count;
+    result->per_second = self->options->rate > 0 ? open_rate(self, threads, calls)
+                                                 : (double)calls / self->options->window_seconds;
+    if (calls == 0) late_calls_fill(self, threads, result);
 }
 
 /* Of a thread, whole lines. */

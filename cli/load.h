@@ -44,13 +44,16 @@ typedef struct load_result {
     /* Of the calls that ended in the window, or if none did, that ended behind it; open loop: that
      * arrived in it. */
     latencies latencies;
-    /* Their number by the window's length; if none ended in it, by the time that they took. */
+    /* The number of those that ended in the window, by its length; if there are none, the number of
+     * the others by the time that they took. */
     double per_second;
     /* Closed loop: the same of all calls, each counted by the share of it that was in the window:
      * not off by a whole call for each thread, which matters in windows of few calls. */
     double shares_per_second;
-    uint64_t missed; /* open loop: arrivals that no thread was free for within another window */
-    double cores;    /* CPU time of the process in the window, by the window's length */
+    /* Open loop: arrivals that no thread was free for within another window; those after the first
+     * of them are not drawn, but counted by the rate. */
+    uint64_t missed;
+    double cores; /* CPU time of the process in the window, by the window's length */
 } load_result;
 
 /* Errors: the first failure of a call; SP_OUT_OF_MEMORY; SP_EXHAUSTED, no more threads. */

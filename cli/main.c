@@ -13,7 +13,7 @@
 #include "command.h"
 #include "help.h"
 #include "manual.h"
-#include "text.h"
+#include "output.h"
 
 const cli_command *const sp__commands[] = {
     &sp__command_bench, &sp__command_help, &sp__command_info,   &sp__command_inspect,
@@ -62,6 +62,11 @@ static int help_run(int argc, char **argv)
     help_arguments arguments = {0};
     int code;
     if (!arguments_parse(&sp__command_help, argc, argv, &arguments, &code)) return code;
+    if (arguments.is_page + arguments.is_completion + (arguments.command != NULL) > 1) {
+        fprintf(stderr, "streampool help: --man, --bash-completion and a command exclude each "
+                        "other\n");
+        return SP_EXIT_USAGE;
+    }
     if (arguments.is_page) manual_print_page();
     else if (arguments.is_completion) manual_print_completion();
     else if (arguments.command != NULL) help_print_command(arguments.command);
@@ -107,17 +112,6 @@ static void reserve_standard_streams(void)
         if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
         if (open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor) return;
     }
-}
-
-/* Flushes standard output, which may fail: on a full disk, or a closed pipe. */
-static int output_finish(int code)
-{
-    const bool had_error = ferror(stdout) != 0;
-    const int error = fclose(stdout) == 0 ? 0 : errno;
-    if (error == 0 && !had_error) return code;
-    fprintf(stderr, "streampool: cannot write to standard output%s%s\n", error != 0 ? ": " : "",
-            error != 0 ? show_error(error).text : "");
-    return code == EXIT_SUCCESS ? EXIT_FAILURE : code;
 }
 
 static int run_command(int argc, char **argv)

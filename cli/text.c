@@ -63,14 +63,41 @@ shown_text show_error(int error)
     return out;
 }
 
+/* ---- UTF-8 ---- */
+
+/* The second byte has bounds of its own: no overlong forms, surrogates, or code points behind the
+ * last one (RFC 3629, section 4). */
+static bool second_is_valid(unsigned char first, unsigned char second)
+{
+    const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    return second >= least && second <= most;
+}
+
+size_t utf8_length(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    if (at[0] < 0x80) return at[0] != 0 ? 1 : 0;
+    if (at[0] < 0xc2 || at[0] > 0xf4) return 0;
+    const size_t length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    if (!second_is_valid(at[0], at[1])) return 0;
+    for (size_t i = 2; i < length; i++) {
+        if ((at[i] & 0xc0) != 0x80) return 0;
+    }
+    return length;
+}
+
 void print_json_text(const char *text)
 {
     putchar('"');
-    for (const char *at = text; *at != '\0'; at++) {
+    for (const char *at = text; *at != '\0';) {
         const unsigned char c = (unsigned char)*at;
+        const size_t length = utf8_length(at);
         if (c == '"' || c == '\\') printf("\\%c", c);
         else if (c < 0x20) printf("\\u%04x", c);
-        else putchar(c);
+        else if (length == 0) fputs("\\ufffd", stdout);
+        else fwrite(at, 1, length, stdout);
+        at += length > 0 ? length : 1;
     }
     putchar('"');
 }

@@ -4,6 +4,7 @@
 #define SP_CLI_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct shown_text {
@@ -25,7 +26,10 @@ bool file_exists(const char *path);
 /* The system's text for an errno. */
 shown_text show_error(int error);
 
-/* Prints a text as a JSON string. */
+/* Bytes of the first character, 1 to 4; 0: the text is empty, or does not begin with UTF-8. */
+size_t utf8_length(const char *text);
+
+/* Prints a text as a JSON string; a byte that is not UTF-8 as U+FFFD. */
 void print_json_text(const char *text);
 
 /* "[1,3,224,224]", "[]" for a scalar. */

@@ -8,6 +8,7 @@
  * of two correct builds), others as ONNX's own cases are. Symbolic links are followed, and each
  * folder below a path is visited once. */
 #include <dirent.h>
+#include <errno.h>
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "device_options.h"
 #include "failure.h"
 #include "tensors.h"
+#include "text.h"
 
 #define PATH_BYTES 4096
 
@@ -302,13 +304,24 @@ static void verify_case(const char *folder, verify_run *totals)
 
 /* ---- all cases ---- */
 
+static bool has_sets(const char *folder)
+{
+    static const char prefix[] = "test_data_set_";
+    bool is_found = false;
+    DIR *entries = opendir(folder);
+    if (entries == NULL) return false;
+    for (const struct dirent *entry; !is_found && (entry = readdir(entries)) != NULL;) {
+        is_found = strncmp(entry->d_name, prefix, sizeof prefix - 1) == 0;
+    }
+    closedir(entries);
+    return is_found;
+}
+
 static bool is_case(const char *folder)
 {
     char model[PATH_BYTES];
-    char set[PATH_BYTES];
     path_join(model, folder, "model.onnx");
-    path_join(set, folder, "test_data_set_0");
-    return path_exists(model) && path_exists(set);
+    return path_exists(model) && has_sets(folder);
 }
 
 /* The visited folders: links may lead to a folder from several places, and from below itself. */
@@ -352,7 +365,10 @@ static void verify_below(const char *folder, visited_folders *visited, verify_ru
     struct dirent **entries;
     const int count = scandir(folder, &entries, NULL, alphasort);
     if (count < 0) {
-        fail_folder(folder, "cannot be read", totals);
+        const int error = errno;
+        char why[256];
+        snprintf(why, sizeof why, "cannot be read as a folder: %s", show_error(error).text);
+        fail_folder(folder, why, totals);
         return;
     }
     for (int i = 0; i < count; i++) {
@@ -396,7 +412,8 @@ static bool parse_bound(const char *text, char end, const char **behind, double 
     if ((text[0] < '0' || text[0] > '9') && text[0] != '.') return false; /* no sign, no nan */
     *out = strtod(text, &stop);
     *behind = stop + 1;
-    return stop > text && *stop == end && *out <= DBL_MAX;
+    const bool is_decimal = stop <= text + strspn(text, "0123456789.eE+-");
+    return stop > text && is_decimal && *stop == end && *out <= DBL_MAX;
 }
 
 static bool take_tolerance(void *arguments, const char *value)

@@ -46,10 +46,13 @@ static sp_status fail_with_errno(const char *what, const char *path)
 sp_status sp_file_read(const char *path, void **bytes, size_t *len)
 {
     const int state = sp_cancel_defer();
-    FILE *file = fopen(path, "rb");
+    /* Non-blocking: the open of a pipe without a writer must not wait. */
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
     const sp_status status =
         file != NULL ? file_read_open(file, path, bytes, len) : fail_with_errno("open", path);
     if (file != NULL) fclose(file);
+    else if (descriptor >= 0) close(descriptor);
     sp_cancel_restore(state);
     return status;
 }
@@ -129,7 +132,7 @@ static sp_status replace_through(char *beside, size_t room, const char *path,
                                  const struct stat *old, const void *bytes, size_t len)
 {
     const int descriptor = file_create_beside(path, beside, room);
-    if (descriptor < 0) return fail_with_errno("create", beside);
+    if (descriptor < 0) return fail_with_errno("create a file beside", path);
     FILE *file = NULL;
     if (old == NULL || fchmod(descriptor, old->st_mode & MODE_BITS) == 0) {
         file = fdopen(descriptor, "wb");

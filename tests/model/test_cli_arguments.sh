@@ -93,4 +93,7 @@ bash -c '"$@" >&-' closed "$program" run "$work/m.onnx" --output y="$work/y.npy"
 mkfifo "$work/pipe"
 expect 1 'cannot write to standard output: Broken pipe' bash -c \
     'exec 3<>"$1"; exec 4>"$1" 3>&-; "$2" ops >&4' - "$work/pipe" "$program"
+# One without a writer is no file, and is not waited for.
+expect 1 'not a regular file' timeout 20 "$program" run "$work/pipe"
+expect 2 '^streampool help: .* exclude each other' "$program" help --man run
 finish "all command lines are answered"

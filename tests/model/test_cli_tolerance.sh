@@ -23,4 +23,11 @@ expect 0 '^1 passed, 0 failed' "$program" verify --tolerance=0.1,1.2e-2 "$work/c
 tensor "$work/case/test_data_set_0/output_0.pb" 0000803f01000040
 expect 0 '^1 passed, 0 failed' "$program" verify "$work/case"
 expect 1 '^0 passed, 1 failed' "$program" verify --tolerance 0 "$work/case"
+# A decimal number.
+expect 2 '^streampool verify: --tolerance ' "$program" verify "$work/case" --tolerance 0x1p3
+
+# A case whose first set is not number 0 is not passed over; a file is no folder of cases.
+mv "$work/case/test_data_set_0" "$work/case/test_data_set_1"
+expect 1 '^0 passed, 1 failed' "$program" verify "$work"
+expect 1 '^FAILED .*model.onnx: cannot be read as a folder: Not a directory$' "$program" verify "$work/case/model.onnx"
 finish "tolerances are those of the command line"
