@@ -7,7 +7,8 @@
 
 #include "text.h"
 
-static int first_error; /* errno of the first flush that failed, or 0 */
+/* errno of the first flush that failed, or 0. process-wide: as standard output is. */
+static int first_error;
 
 bool output_flush(void)
 {

@@ -240,14 +240,14 @@ static sp_status bucket_publish(measure *m, bool pays_for_threads, bool *may_con
 /* What the log tells of a size. */
 typedef struct size_note {
     uint32_t rows;
-    unsigned long long run_ns, lone_ns, wake_ns;
+    unsigned long long run_ns, lone_ns, caller_ns;
 } size_note;
 
 static void size_log(void *arg)
 {
     const size_note *note = arg;
-    SP_LOG(SP_LOG_DEBUG, "a batch of %u takes %llu ns, a run %llu ns, a wake-up %llu ns",
-           note->rows, note->run_ns, note->lone_ns, note->wake_ns);
+    SP_LOG(SP_LOG_DEBUG, "a batch of %u takes %llu ns, a run %llu ns, a caller in it %llu ns",
+           note->rows, note->run_ns, note->lone_ns, note->caller_ns);
 }
 
 /* The log's callback has ended the thread. It is kept, since it has what it is building. */
@@ -264,7 +264,7 @@ static sp_status size_try(measure *m, uint32_t rows, bool *may_continue)
     uint64_t run_ns = 0;
     *may_continue = false;
     SP_TRY(bucket_try(m, rows, &run_ns));
-    size_note note = {rows, run_ns, m->lone_ns, m->wake_ns};
+    size_note note = {rows, run_ns, m->lone_ns, row_cost(m)};
     sp_error_scope scope; /* ends those that the callback has left open */
     sp__error_set_aside(&scope);
     if (sp__log_is_on(SP_LOG_DEBUG)) sp_thread_guard(size_log, size_log_ended, &note);

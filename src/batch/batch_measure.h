@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which larger plans a plan gets: those whose batches take less time than as many runs, with what
- * it costs to wake the callers. Times are measured once, on zeros. */
+ * the callers' way through the queue costs. Times are measured once, on zeros. */
 #ifndef SP_BATCH_BATCH_MEASURE_H
 #define SP_BATCH_BATCH_MEASURE_H
 
