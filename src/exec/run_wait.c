@@ -134,10 +134,10 @@ static uint64_t deadline_of(const sp_run_request *request, bool watches)
 
 /* From a queue, or a claim, to a slot; or to the end of a batch that took the request; or out of
  * the queues, when its terms have lapsed: SP_TIMEOUT, SP_CANCELLED. */
-static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool watches)
+static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool watches,
+                              uint32_t yields)
 {
     uint64_t awake_until = sp_clock_now() + CLAIM_NS;
-    uint32_t yields = request->group != NULL ? BATCH_YIELDS : 0;
     uint32_t state;
     while ((state = sp_load_acquire(&request->state)) != SP_RUN_GRANTED && state != SP_RUN_DONE) {
         const bool has_lapsed = state != SP_RUN_TAKEN && !SP_PLANTED(cancel_unseen) &&
@@ -208,12 +208,14 @@ SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *re
     request->entry.resume = thread_grant;
     request->parker = &record->parker;
     sp__run_tenure_return(&record->tenure);
+    /* Before it is queued: who takes it may give it back, to be in no group. */
+    const uint32_t yields = request->group != NULL ? BATCH_YIELDS : 0;
     bool has_slot, watches;
     SP_TRY(thread_begin(slots, request, &has_slot, &watches));
     if (has_slot) return SP_OK;
     sp__run_slots_sweep(slots, request->terms.priority == SP_PRIORITY_HIGH, NULL);
     sp_delay_point();
-    const sp_status status = thread_sleep(slots, request, watches);
+    const sp_status status = thread_sleep(slots, request, watches, yields);
     const uint64_t now = sp_clock_now();
     *is_done = sp_load_relaxed(&request->state) == SP_RUN_DONE;
     if (!*is_done) request->granted_ns = now;
