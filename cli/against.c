@@ -9,6 +9,7 @@
 
 #include "against_report.h"
 #include "interrupt.h"
+#include "output.h"
 #include "progress.h"
 #include "text.h"
 
@@ -173,7 +174,7 @@ static sp_status point_measure(against *self, uint32_t threads, side_window out[
 static sp_status points_measure(against *self)
 {
     const bench_arguments *arguments = self->arguments;
-    for (self->point = 1; self->point <= arguments->point_count; self->point++) {
+    for (self->point = 1; output_flush() && self->point <= arguments->point_count; self->point++) {
         const uint32_t threads = arguments->threads[self->point - 1];
         side_window windows[SIDES] = {0};
         TRY(point_measure(self, threads, windows));

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
 #define WIDTH 640
@@ -102,7 +104,13 @@ static void print_rate(FILE *out, double rate)
     else fprintf(out, "%.3gM", rate / 1e6);
 }
 
-/* Without control characters, which show_name replaces; a byte that is not UTF-8 as U+FFFD. */
+/* U+FFFE and U+FFFF, which are no characters of XML 1.0 (section 2.2). */
+static bool is_noncharacter(const char *text)
+{
+    return strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0;
+}
+
+/* Without control characters, which show_name replaces; what is not UTF-8 or XML as U+FFFD. */
 static void print_escaped(FILE *out, const char *text)
 {
     for (const char *at = text; *at != '\0';) {
@@ -110,7 +118,7 @@ static void print_escaped(FILE *out, const char *text)
         if (*at == '&') fputs("&amp;", out);
         else if (*at == '<') fputs("&lt;", out);
         else if (*at == '>') fputs("&gt;", out);
-        else if (length == 0) fputs("&#xfffd;", out);
+        else if (length == 0 || is_noncharacter(at)) fputs("&#xfffd;", out);
         else fwrite(at, 1, length, out);
         at += length > 0 ? length : 1;
     }

@@ -102,8 +102,11 @@ static void arrivals_give_up(load_thread *thread)
     const uint64_t end = (self->end_ns - self->start_ns) * ARRIVAL_PARTS;
     const uint64_t next =
         atomic_exchange_explicit(&thread->arrivals->next, end, memory_order_relaxed);
-    const double rest = next < end ? (double)(end - next) / ARRIVAL_PARTS : 0;
-    const uint64_t missed = 1 + (uint64_t)(rest / NS_PER_SECOND * self->options->rate);
+    uint64_t missed = 1;
+    if (next < end) { /* the next one, and those behind it */
+        const double rest_ns = (double)(end - next) / ARRIVAL_PARTS;
+        missed += 1 + (uint64_t)(rest_ns / NS_PER_SECOND * self->options->rate);
+    }
     atomic_fetch_add_explicit(&thread->arrivals->missed, missed, memory_order_relaxed);
 }
 

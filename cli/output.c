@@ -13,7 +13,7 @@ static int first_error;
 bool output_flush(void)
 {
     if (fflush(stdout) != 0 && first_error == 0) first_error = errno;
-    return first_error == 0;
+    return first_error == 0 && ferror(stdout) == 0;
 }
 
 int output_finish(int code)

@@ -306,12 +306,12 @@ static void verify_case(const char *folder, verify_run *totals)
 
 static bool has_sets(const char *folder)
 {
-    static const char prefix[] = "test_data_set_";
+    unsigned number;
     bool is_found = false;
     DIR *entries = opendir(folder);
     if (entries == NULL) return false;
     for (const struct dirent *entry; !is_found && (entry = readdir(entries)) != NULL;) {
-        is_found = strncmp(entry->d_name, prefix, sizeof prefix - 1) == 0;
+        is_found = has_number(entry->d_name, "test_data_set_%u", &number);
     }
     closedir(entries);
     return is_found;
@@ -393,7 +393,8 @@ static void verify_path(const char *path, verify_run *totals)
     const bool is_any = totals->passed > before.passed || totals->failed > before.failed ||
                         totals->skipped > before.skipped;
     if (is_any) return;
-    fail_folder(path, "no folder with model.onnx and test_data_set_0 in it or below", totals);
+    fail_folder(path, "no folder with model.onnx and a numbered test_data_set in it or below",
+                totals);
 }
 
 /* ---- the command ---- */

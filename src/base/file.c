@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +44,21 @@ static sp_status fail_with_errno(const char *what, const char *path)
     return sp__fail(SP_IO, "cannot %s %s: %s", what, path, strerror_r(errno, text, sizeof text));
 }
 
+/* Non-blocking: the open of a pipe without a writer must not wait. That of a file that another
+ * program has leased must (fcntl, F_SETLEASE). */
+static int file_open(const char *path)
+{
+    struct stat info;
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor >= 0 || errno != EWOULDBLOCK) return descriptor;
+    const bool is_file = stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    return is_file ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+}
+
 sp_status sp_file_read(const char *path, void **bytes, size_t *len)
 {
     const int state = sp_cancel_defer();
-    /* Non-blocking: the open of a pipe without a writer must not wait. */
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int descriptor = file_open(path);
     FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
     const sp_status status =
         file != NULL ? file_read_open(file, path, bytes, len) : fail_with_errno("open", path);

@@ -37,8 +37,8 @@ typedef struct measure {
     sp_batch_plans *plans;
     sp_batch_plans *lone; /* one bucket of one row, of no entry: to measure with */
     uint64_t lone_ns;     /* of its run, beside the last batch that was measured */
-    uint64_t wake_ns;     /* the least so far; 0: callers cost nothing */
-    bool wakes_cost;
+    uint64_t wake_ns;     /* the least so far, or 0 */
+    bool wakes_cost;      /* else callers cost nothing */
     uint32_t width;       /* processors of the device */
     uint32_t slot_count;  /* batches that may be in flight */
     uint32_t queue_count; /* submit queues that there should be */

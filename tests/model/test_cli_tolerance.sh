@@ -30,4 +30,7 @@ expect 2 '^streampool verify: --tolerance ' "$program" verify "$work/case" --tol
 mv "$work/case/test_data_set_0" "$work/case/test_data_set_1"
 expect 1 '^0 passed, 1 failed' "$program" verify "$work"
 expect 1 '^FAILED .*model.onnx: cannot be read as a folder: Not a directory$' "$program" verify "$work/case/model.onnx"
+# Other names that begin so are no sets.
+mv "$work/case/test_data_set_1" "$work/case/test_data_set_x"
+expect 1 'no folder with model.onnx and a numbered test_data_set' "$program" verify "$work"
 finish "tolerances are those of the command line"
