@@ -44,8 +44,8 @@ typedef struct load_result {
     /* Of the calls that ended in the window, or if none did, that ended behind it; open loop: that
      * arrived in it. */
     latencies latencies;
-    /* Calls that ended in the window, by its length; open loop: those that arrived before it too. If
-     * none ended in it, the number of the others by the time that they took. */
+    /* Calls that ended in the window, by its length; open loop: those that arrived before it too.
+     * If none ended in it, the number of the others by the time that they took. */
     double per_second;
     /* Closed loop: the same of all calls, each counted by the share of it that was in the window:
      * not off by a whole call for each thread, which matters in windows of few calls. */
