@@ -97,21 +97,30 @@ static bool has_number(const char *name, const char *pattern, unsigned *number)
     return strcmp(name, again) == 0;
 }
 
+/* The least number of a name in the folder that is not below `from`; UINT32_MAX: there is none. */
+static sp_status number_find(const char *folder, const char *pattern, unsigned from,
+                             unsigned *least)
+{
+    *least = UINT32_MAX;
+    DIR *entries = opendir(folder);
+    if (entries == NULL) return fail(SP_IO, "cannot read the folder");
+    unsigned number;
+    const struct dirent *entry;
+    /* The directory stream is local to this thread. */
+    while ((entry = readdir(entries)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
+        const bool is_found = has_number(entry->d_name, pattern, &number) && number >= from;
+        if (is_found && number < *least) *least = number;
+    }
+    closedir(entries);
+    return SP_OK;
+}
+
 /* Names are numbered from 0 on, and number `count` does not exist: SP_IO if a higher number does,
  * which would not be read. */
 static sp_status check_last(const char *folder, const char *pattern, unsigned count)
 {
-    DIR *entries = opendir(folder);
-    if (entries == NULL) return fail(SP_IO, "cannot read the folder");
-    unsigned number;
-    unsigned least = UINT32_MAX;
-    const struct dirent *entry;
-    /* The directory stream is local to this thread. */
-    while ((entry = readdir(entries)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
-        const bool is_beyond = has_number(entry->d_name, pattern, &number) && number > count;
-        if (is_beyond && number < least) least = number;
-    }
-    closedir(entries);
+    unsigned least;
+    TRY(number_find(folder, pattern, count + 1, &least));
     if (least == UINT32_MAX) return SP_OK;
     char name[64];
     char missing[64];
@@ -304,24 +313,17 @@ static void verify_case(const char *folder, verify_run *totals)
 
 /* ---- all cases ---- */
 
-static bool has_sets(const char *folder)
-{
-    unsigned number;
-    bool is_found = false;
-    DIR *entries = opendir(folder);
-    if (entries == NULL) return false;
-    for (const struct dirent *entry; !is_found && (entry = readdir(entries)) != NULL;) {
-        is_found = has_number(entry->d_name, "test_data_set_%u", &number);
-    }
-    closedir(entries);
-    return is_found;
-}
-
 static bool is_case(const char *folder)
 {
+    static const char pattern[] = "test_data_set_%u";
     char model[PATH_BYTES];
+    char set[PATH_BYTES];
+    unsigned least;
     path_join(model, folder, "model.onnx");
-    return path_exists(model) && has_sets(folder);
+    path_join(set, folder, "test_data_set_0");
+    if (!path_exists(model)) return false;
+    return path_exists(set) ||
+           (number_find(folder, pattern, 0, &least) == SP_OK && least != UINT32_MAX);
 }
 
 /* The visited folders: links may lead to a folder from several places, and from below itself. */
