@@ -60,7 +60,7 @@ expect 0 'arrivals not served' "$program" bench m.onnx --rate 1000000000 --windo
 # arrives at the rate, and takes no time to count.
 expect 0 '"missed":9[0-9]{7},' "$program" bench m.onnx --rate 1000000000 --window 100 --warm-up 0 --threads 1 --json
 awk '{ match($0, /"per_second":[0-9.]+/); ended = substr($0, RSTART + 13, RLENGTH - 13) * 0.1
-       match($0, /"runs":[0-9]+/); exit !(ended > 0 && ended < substr($0, RSTART + 7, RLENGTH - 7)) }' out ||
+       match($0, /"runs":[0-9]+/); exit !(ended > 0 && ended < substr($0, RSTART + 7, RLENGTH - 7) + 0) }' out ||
     fail "the backlog is in the rate: $(cat out)"
 
 # Runs in flight, through a queue or past it: all of them end, with the bits of the first.
