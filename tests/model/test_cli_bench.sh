@@ -54,7 +54,7 @@ runs=$(sed -n 's/.*"runs":\([0-9]*\),.*/\1/p' out)
 ((runs > 300 && runs < 500)) || fail "$runs of 400 +- 5 standard deviations"
 check_rows 1 0.4 open
 awk '{ match($0, /"per_second":[0-9.]+/); ended = substr($0, RSTART + 13, RLENGTH - 13) * 0.4
-       exit !(ended > 300 && ended < 500) }' out || fail "a rate that is not that of the arrivals: $(cat out)"
+       exit !(ended > 200 && ended < 600) }' out || fail "a rate that is not that of the arrivals: $(cat out)"
 expect 0 'arrivals not served' "$program" bench m.onnx --rate 1000000000 --window 1 --warm-up 0 --threads 2
 # The backlog is served for another window, and is not in the rate. What is not served is as much as
 # arrives at the rate, and takes no time to count.
