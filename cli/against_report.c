@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "output.h"
 #include "text.h"
 
 static double milliseconds(uint64_t ns)
@@ -27,7 +26,6 @@ void against_report_head(const against_report *self)
     printf("outputs differ by %.3g at most\n", self->starts[SIDE_PEER].difference);
     printf("%7s %12s %8s %7s %11s %11s %11s %11s %9s  %s\n", "threads", "runs/s", "ratio", "cores",
            "p50 us", "p99 us", "p99.9 us", "max us", "peak MB", "side");
-    (void)output_flush();
 }
 
 /* 0 if the peer had no run. */
@@ -75,5 +73,4 @@ void against_report_point(const against_report *self, uint32_t threads,
         if (self->arguments->format.is_json) print_json(self, i, threads, &windows[i], of_side);
         else print_text(self->greetings[i].name, threads, &windows[i], of_side);
     }
-    (void)output_flush();
 }

@@ -22,7 +22,8 @@
 #define LITTLE_BYTES (UINT64_C(16) << 20)
 /* What a batch must save, in parts of a lone run's time. */
 #define SAVINGS 16u
-/* How long a caller keeps others out of the queue, on its way in and out: see decision 0062. */
+/* Of a merged row, the time that no other caller has at the same time: as measured, decision 0062.
+ */
 #define QUEUE_NS 1400u
 
 /* One plan and what is known of it. */

@@ -58,6 +58,8 @@ bool sp__run_group_expects(sp_run_group *group)
     return patience != 0;
 }
 
+/* ---- done ---- */
+
 void sp__run_threads_wake(sp_run_request *first, uint32_t count)
 {
     while (count > 0) {

@@ -6,8 +6,8 @@
 
 TEST(the_turn_with_the_median_ratio_counts)
 {
-    /* The machine became slower in the middle: medians of each column would be 30 and 20. */
-    sp_batch_time turns[] = {{15, 10}, {16, 10}, {14, 10}, {30, 20}, {34, 20}, {36, 20}, {30, 21}};
+    /* The machine became faster in the fourth turn: the medians of the columns are 30 and 10. */
+    sp_batch_time turns[] = {{30, 20}, {30, 20}, {30, 20}, {30, 10}, {15, 10}, {15, 10}, {15, 10}};
     const sp_batch_time median = sp__batch_time_median(turns, 7);
     CHECK_EQ_U64(median.batch_ns * 2, median.lone_ns * 3);
 }
