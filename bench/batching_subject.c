@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "batching_subject.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "failure.h"
 
@@ -32,9 +34,22 @@ static sp_status model_start(subject *self, uint32_t threads)
     return outputs_open(self, threads);
 }
 
+/* The inputs of the test data beside the model, if there are any. */
+static sp_status take_test_data(subject *self, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const int length = slash == NULL ? 1 : (int)(slash - path);
+    snprintf(self->data, sizeof self->data, "%.*s/test_data_set_0", length,
+             slash == NULL ? "." : path);
+    if (!path_is_folder(self->data)) return SP_OK;
+    if (text_list_add(&self->arguments.inputs, self->data)) return SP_OK;
+    return fail(SP_OUT_OF_MEMORY, "no memory for an input's name");
+}
+
 sp_status subject_open(subject *self, const char *path, const char *device, uint32_t threads)
 {
     *self = (subject){.arguments = {.path = path, .device.device = device}};
+    TRY(take_test_data(self, path));
     TRY(device_arguments_open(&self->arguments.device));
     TRY(runner_load(&self->arguments, &self->runner));
     return model_start(self, threads);
@@ -57,6 +72,7 @@ void subject_close(subject *self)
     }
     free(self->outputs);
     runner_close(&self->runner);
+    model_arguments_free(&self->arguments);
     *self = (subject){0};
 }
 

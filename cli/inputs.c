@@ -11,6 +11,7 @@
 #include "sizes.h"
 #include "source.h"
 #include "tensors.h"
+#include "test_data.h"
 #include "text.h"
 
 /* ---- arguments ---- */
@@ -30,7 +31,8 @@ bool take_model(void *arguments, const char *value)
 bool take_input(void *arguments, const char *value)
 {
     model_arguments *out = arguments;
-    const bool is_good = has_name_and_value(value) || text_ends_in(value, ".npz");
+    const bool is_good =
+        has_name_and_value(value) || text_ends_in(value, ".npz") || path_is_folder(value);
     return is_good && text_list_add(&out->inputs, value);
 }
 
@@ -81,17 +83,47 @@ sp_status port_split(sp_model model, find_port_fn find, const char *option, cons
     return status == SP_OK ? SP_OK : fail_prefix(status, "%s %s: ", option, text);
 }
 
-static sp_status input_read(model_inputs *inputs, uint32_t index, const char *file)
+static sp_status input_claim(model_input *input)
 {
-    model_input *input = &inputs->list[index];
     if (input->is_file) {
         return fail(SP_INVALID, "--input: input '%s' is given twice",
                     show_name(input->port.name).text);
     }
     input->is_file = true;
+    return SP_OK;
+}
+
+static sp_status input_read(model_inputs *inputs, uint32_t index, const char *file)
+{
+    model_input *input = &inputs->list[index];
+    TRY(input_claim(input));
     const sp_status status = tensor_read_named(file, input->port.name, &inputs->tensors[index]);
     if (status == SP_OK) return SP_OK;
     return fail_prefix(status, "input '%s': ", show_name(input->port.name).text);
+}
+
+/* Moves the tensors to the first inputs. */
+static sp_status take_tensors(model_inputs *inputs, tensor_list *found)
+{
+    if (found->count == 0) return fail(SP_IO, "it has no input_0.pb");
+    if (found->count > inputs->count) {
+        return fail(SP_MISMATCH, "it has %u inputs, the model %u", found->count, inputs->count);
+    }
+    for (uint32_t i = 0; i < found->count; i++) {
+        TRY(input_claim(&inputs->list[i]));
+        inputs->tensors[i] = found->list[i];
+        found->list[i] = (sp_host_tensor){0};
+    }
+    return SP_OK;
+}
+
+static sp_status read_folder(model_inputs *inputs, const char *folder)
+{
+    tensor_list found = {0};
+    sp_status status = tensors_read(folder, "input_%u.pb", &found);
+    if (status == SP_OK) status = take_tensors(inputs, &found);
+    tensors_free(&found);
+    return status == SP_OK ? SP_OK : fail_prefix(status, "--input %s: ", folder);
 }
 
 typedef struct archive_visit {
@@ -111,8 +143,15 @@ static void archive_read_array(void *ctx, const char *name)
     else visit->status = fail_prefix(visit->status, "--input %s: ", visit->file);
 }
 
-/* An archive of all inputs, or NAME=FILE. If the text before an '=' names an input it is NAME=FILE,
- * even if the whole text is an archive's path. */
+static sp_status read_archive(model_inputs *inputs, const char *file)
+{
+    archive_visit visit = {.inputs = inputs, .file = file};
+    CALL(sp_npz_list(file, archive_read_array, &visit));
+    return visit.status;
+}
+
+/* NAME=FILE, or an archive or a folder of all inputs. If the text before an '=' names an input it
+ * is NAME=FILE, even if the whole text is a path that exists. */
 static sp_status read_argument(model_inputs *inputs, const char *text)
 {
     uint32_t index = 0;
@@ -120,13 +159,13 @@ static sp_status read_argument(model_inputs *inputs, const char *text)
     const sp_status status =
         port_split(inputs->model, sp_model_find_input, "--input", text, &index, &file);
     if (status == SP_OK) return input_read(inputs, index, file);
-    if (status != SP_NOT_FOUND || !text_ends_in(text, ".npz")) return status;
+    if (status != SP_NOT_FOUND) return status;
+    if (path_is_folder(text)) return read_folder(inputs, text);
+    if (!text_ends_in(text, ".npz")) return status;
     /* FILE.npz alone. If it has an '=' and no such file exists, it is NAME=FILE.npz with a wrong
      * name. */
     if (strchr(text, '=') != NULL && !file_exists(text)) return status;
-    archive_visit visit = {.inputs = inputs, .file = text};
-    CALL(sp_npz_list(text, archive_read_array, &visit));
-    return visit.status;
+    return read_archive(inputs, text);
 }
 
 /* Standard input can be read once: by the model or by one input. */

@@ -18,7 +18,7 @@ typedef struct model_arguments {
     device_arguments device; /* first */
     const char *path;        /* "-": standard input */
     uint64_t seed;
-    text_list inputs; /* NAME=FILE, or FILE.npz */
+    text_list inputs; /* NAME=FILE, FILE.npz or a folder */
     text_list shapes; /* NAME=1x3x224x224 */
     text_list dims;   /* NAME=SIZE */
 } model_arguments;
@@ -39,7 +39,8 @@ void model_arguments_free(model_arguments *arguments);
     {.name = "--input", .value = "NAME=FILE",                                                      \
      .limits = "an input's name and a .npy file, a .npz archive with an array of that name, an "   \
                "ONNX TensorProto (any other ending), or - for standard input; or FILE.npz alone, " \
-               "whose arrays are named as the inputs",                                             \
+               "whose arrays are named as the inputs; or a folder of ONNX's test data, whose "     \
+               "input_0.pb, input_1.pb and so on are the first inputs",                            \
      .help = "Read an input from a file. Inputs without one are generated.",                       \
      .take = take_input, .completion = COMPLETE_FILE, .is_repeatable = true},                      \
     {.name = "--shape", .value = "NAME=SIZES",                                                     \

@@ -23,21 +23,14 @@
 #include "device_options.h"
 #include "failure.h"
 #include "tensors.h"
+#include "test_data.h"
 #include "text.h"
-
-#define PATH_BYTES 4096
 
 typedef struct verify_run {
     sp_model_options options;
     const tensor_tolerance *tolerance; /* of all outputs; NULL: the tolerance of the case */
     unsigned passed, failed, skipped;
 } verify_run;
-
-/* Tensors that are read from the files of a set. */
-typedef struct tensor_list {
-    sp_host_tensor *list;
-    uint32_t count;
-} tensor_list;
 
 typedef struct test_set {
     tensor_list inputs, wanted;
@@ -50,31 +43,7 @@ typedef struct comparison {
         output_count; /* compared < output_count if there are fewer files than outputs */
 } comparison;
 
-static bool path_exists(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0;
-}
-
-static void path_join(char *out, const char *folder, const char *name)
-{
-    snprintf(out, PATH_BYTES, "%s/%s", folder, name);
-}
-
-/* `pattern` has one %u. */
-static void name_numbered(char out[64], const char *pattern, unsigned number)
-{
-    const size_t prefix = strcspn(pattern, "%");
-    snprintf(out, 64, "%.*s%u%s", (int)prefix, pattern, number, pattern + prefix + 2);
-}
-
 /* ---- one set ---- */
-
-static void tensors_free(tensor_list *tensors)
-{
-    for (uint32_t i = 0; i < tensors->count; i++) tensor_free(&tensors->list[i]);
-    free(tensors->list);
-}
 
 static void set_free(test_set *set)
 {
@@ -84,71 +53,6 @@ static void set_free(test_set *set)
     free(set->got);
     tensors_free(&set->inputs);
     tensors_free(&set->wanted);
-}
-
-/* Whether `name` matches `pattern`, which has one %u, with a number. */
-static bool has_number(const char *name, const char *pattern, unsigned *number)
-{
-    char again[64];
-    const size_t prefix = strcspn(pattern, "%");
-    if (strncmp(name, pattern, prefix) != 0) return false;
-    *number = (unsigned)strtoul(name + prefix, NULL, 10);
-    name_numbered(again, pattern, *number);
-    return strcmp(name, again) == 0;
-}
-
-/* The least number of a name in the folder that is not below `from`; UINT32_MAX: there is none. */
-static sp_status number_find(const char *folder, const char *pattern, unsigned from,
-                             unsigned *least)
-{
-    *least = UINT32_MAX;
-    DIR *entries = opendir(folder);
-    if (entries == NULL) return fail(SP_IO, "cannot read the folder");
-    unsigned number;
-    const struct dirent *entry;
-    /* The directory stream is local to this thread. */
-    while ((entry = readdir(entries)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
-        const bool is_found = has_number(entry->d_name, pattern, &number) && number >= from;
-        if (is_found && number < *least) *least = number;
-    }
-    closedir(entries);
-    return SP_OK;
-}
-
-/* Names are numbered from 0 on, and number `count` does not exist: SP_IO if a higher number does,
- * which would not be read. */
-static sp_status check_last(const char *folder, const char *pattern, unsigned count)
-{
-    unsigned least;
-    TRY(number_find(folder, pattern, count + 1, &least));
-    if (least == UINT32_MAX) return SP_OK;
-    char name[64];
-    char missing[64];
-    name_numbered(name, pattern, least);
-    name_numbered(missing, pattern, count);
-    return fail(SP_IO, "%s exists but %s does not", name, missing);
-}
-
-static sp_status tensors_add(const char *path, tensor_list *out)
-{
-    sp_host_tensor *grown = realloc(out->list, (out->count + (size_t)1) * sizeof *grown);
-    if (grown == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for a test set");
-    out->list = grown;
-    TRY(tensor_read(path, &grown[out->count]));
-    out->count++;
-    return SP_OK;
-}
-
-static sp_status read_tensors(const char *folder, const char *pattern, tensor_list *out)
-{
-    for (;;) {
-        char name[64];
-        char path[PATH_BYTES];
-        name_numbered(name, pattern, out->count);
-        path_join(path, folder, name);
-        if (!path_exists(path)) return check_last(folder, pattern, out->count);
-        TRY(tensors_add(path, out));
-    }
 }
 
 static sp_status run_set(sp_model model, test_set *set)
@@ -208,8 +112,8 @@ static sp_status verify_set(sp_model model, const char *folder, const char *info
                             const tensor_tolerance *asked, unsigned set_number, comparison *out)
 {
     test_set set = {0};
-    sp_status status = read_tensors(folder, "input_%u.pb", &set.inputs);
-    if (status == SP_OK) status = read_tensors(folder, "output_%u.pb", &set.wanted);
+    sp_status status = tensors_read(folder, "input_%u.pb", &set.inputs);
+    if (status == SP_OK) status = tensors_read(folder, "output_%u.pb", &set.wanted);
     if (status == SP_OK && set.wanted.count == 0) {
         status = fail(SP_IO, "%s has no output_0.pb", folder);
     }
@@ -282,7 +186,7 @@ static void verify_sets(const char *folder, sp_model model, const char *info, ve
     (void)sp_model_get_info(model, &about);
     unsigned count = 0;
     for (;; count++) {
-        char name[64];
+        char name[NUMBERED_BYTES];
         char path[PATH_BYTES];
         name_numbered(name, pattern, count);
         path_join(path, folder, name);
@@ -291,7 +195,7 @@ static void verify_sets(const char *folder, sp_model model, const char *info, ve
         const sp_status status = verify_set(model, path, info, totals->tolerance, count, &seen);
         report_set(path, status, &seen, totals);
     }
-    const sp_status status = check_last(folder, pattern, count);
+    const sp_status status = number_check_last(folder, pattern, count);
     if (status != SP_OK) report_set(folder, status, NULL, totals);
 }
 

@@ -50,6 +50,14 @@ check_json 0 model two
 check_picture 1
 row "one \| $number / $number \| $number \| $number"
 
+# Inputs are those of the test data.
+mkdir -p data/one/test_data_set_0
+cp models/one/model.onnx data/one
+from_data=("$script" --program "$program" --models data --window 50 --threads 1 --alone --out out)
+expect 1 'one: .*--input data/one/test_data_set_0: it has no input_0.pb' "${from_data[@]}"
+expect 0 '^bits equal$' "$program" run models/one/model.onnx --shape x=3x2 --output y=data/one/test_data_set_0/input_0.pb
+expect 0 '^1 of 1: one$' "${from_data[@]}"
+
 # The libraries of bench/peers by their names.
 mkdir -p tree/bench tree/build/peers
 cp "${script%/*}"/{bench_models,draw_panel.py} tree/bench

@@ -63,6 +63,24 @@ both 1 "--input y.npz: the model has no input 'y'" m.onnx --input y.npz
 both 1 "there is no array 'x'" m.onnx --input x=y.npz
 both 1 'SP_IO' m.onnx --input nowhere.npz
 
+# A folder of ONNX's test data: its numbered files are the first inputs, others are generated.
+mkdir data "da=ta" empty gap wide
+expect 0 '^bits equal$' "$program" run m.onnx --input x=x.npy --output y=data/input_0.pb
+cp data/input_0.pb "da=ta"
+cp data/input_0.pb gap/input_1.pb
+cp data/input_0.pb wide
+cp data/input_0.pb wide/input_1.pb
+expect 0 'z: f32 \[2,2\]' "$program" run back.onnx --input data --output z=z.npy
+expect_elements z.npy 000080bf00000080000080bf00000080
+both 0 '(x|y): f32 \[2,2\]' m.onnx --input "da=ta"
+both 1 "input 'x' is given twice" m.onnx --input data --input x=x.npy
+both 1 '--input empty: it has no input_0.pb' m.onnx --input empty
+both 1 '--input gap: input_1.pb exists but input_0.pb does not' m.onnx --input gap
+both 1 '--input wide: it has 2 inputs, the model 1' m.onnx --input wide
+echo nonsense >gap/input_0.pb
+both 1 '--input gap: ' m.onnx --input gap
+expect 2 "--input cannot be 'nowhere'" "$program" run m.onnx --input nowhere
+
 # Standard input is the model or one input.
 expect 0 '^bits equal$' bash -c '"$1" run - <m.onnx' - "$program"
 expect 0 '^standard input: ONNX IR 8' bash -c '"$1" inspect - <m.onnx' - "$program"
