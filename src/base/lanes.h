@@ -21,7 +21,7 @@
 typedef struct sp_lane {
     SP_CACHE_ALIGNED sp_atomic_u64 visits; /* sequentially consistent, as above */
     /* Counters of the object's owner, on the same line; relaxed, for information. */
-    sp_atomic_u64 counts[2];
+    sp_atomic_u64 counts[4];
 } sp_lane;
 
 static inline void sp_lane_enter(sp_lane *lane)

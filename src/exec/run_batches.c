@@ -3,36 +3,44 @@
 #include "base/clock.h"
 #include "exec/run_slots_build.h"
 
-static bool request_take_locked(sp_run_slots *slots, sp_run_request *request)
+static bool request_take_locked(sp_run_slots *slots, sp_run_request *request, uint64_t *counted)
     SP_REQUIRES(&slots->lock)
 {
-    const bool has_thread = sp__run_request_has_thread(request);
     if (SP_PLANTED(take_and_leave)) return true;
-    if (!sp__run_line_take_locked(slots, request)) return false;
-    if (SP_PLANTED(taken_counts)) {
-        sp_fetch_add_relaxed(&slots->free.word,
-                             has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED);
-    }
-    if (has_thread) sp_store_relaxed(&request->state, SP_RUN_TAKEN);
+    if (!sp__run_line_unlist_locked(slots, request, counted)) return false;
+    if (sp__run_request_has_thread(request)) sp_store_relaxed(&request->state, SP_RUN_TAKEN);
     return true;
+}
+
+/* Others spin for the lock meanwhile, and each request is on the stack of another thread: so the
+ * next one is on its way while one is taken, and the word is written once. */
+static uint32_t take_locked(sp_run_slots *slots, sp_run_group *group, uint32_t most,
+                            sp_run_accept_fn accept, void *ctx, sp_run_request **out)
+    SP_REQUIRES(&slots->lock)
+{
+    uint32_t count = 0;
+    uint64_t counted = 0;
+    for (sp_run_request *next, *request = group->first; request != NULL && count < most;
+         request = next) {
+        next = request->group_next;
+        if (next != NULL) sp__run_request_prefetch(next);
+        if (accept != NULL && !accept(request, ctx)) continue;
+        if (request_take_locked(slots, request, &counted)) out[count++] = request;
+    }
+    if (!SP_PLANTED(taken_counts)) sp_fetch_sub_relaxed(&slots->free.word, counted);
+    return count;
 }
 
 uint32_t sp__run_slots_take(sp_run_slots *slots, sp_run_group *group, uint32_t most,
                             sp_run_accept_fn accept, void *ctx, sp_run_request **out)
 {
-    uint32_t count = 0;
     sp_mutex_lock(&slots->lock);
-    for (sp_run_request *next, *request = group->first; request != NULL && count < most;
-         request = next) {
-        next = request->group_next;
-        if (accept != NULL && !accept(request, ctx)) continue;
-        if (request_take_locked(slots, request)) out[count++] = request;
-    }
-    const uint64_t now = sp_clock_now();
-    for (uint32_t i = 0; i < count; i++) out[i]->granted_ns = now;
+    const uint32_t count = take_locked(slots, group, most, accept, ctx, out);
     sp_parker *watcher = sp__run_line_find_watcher_locked(slots);
     sp_mutex_unlock(&slots->lock);
     if (watcher != NULL) sp_parker_unpark(watcher);
+    const uint64_t now = sp_clock_now();
+    for (uint32_t i = 0; i < count; i++) out[i]->granted_ns = now;
     return count;
 }
 

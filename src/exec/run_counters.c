@@ -8,8 +8,9 @@ void sp__run_counters_init(sp_run_counters *counters, sp_lane *lanes)
 {
     *counters = (sp_run_counters){.lanes = lanes};
     for (uint32_t i = 0; i < SP_LANES; i++) {
-        sp_store_relaxed(&lanes[i].counts[SP_RUN_STARTED], 0);
-        sp_store_relaxed(&lanes[i].counts[SP_RUN_IN_FLIGHT], 0);
+        for (uint32_t c = SP_RUN_STARTED; c <= SP_RUN_WAIT_NS; c++) {
+            sp_store_relaxed(&lanes[i].counts[c], 0);
+        }
     }
 }
 
@@ -93,8 +94,9 @@ void sp__run_counters_wait(sp_run_counters *counters, const sp_run_request *requ
 {
     if (request->queued_ns == 0 || request->granted_ns == 0) return;
     const uint64_t waited = request->granted_ns - request->queued_ns;
-    count(&counters->waited);
-    sp_fetch_add_relaxed(&counters->wait_ns, waited);
+    sp_lane *own = &counters->lanes[request->terms.lane];
+    count(&own->counts[SP_RUN_WAITED]);
+    sp_fetch_add_relaxed(&own->counts[SP_RUN_WAIT_NS], waited);
     raise64(&counters->longest_wait_ns, waited);
 }
 
@@ -120,8 +122,8 @@ void sp__run_counters_read(const sp_run_counters *counters, sp_model_statistics 
     out->runs = sum(counters, SP_RUN_STARTED) - out->refused;
     out->in_flight = sp__run_counters_in_flight(counters);
     out->most_in_flight = sp_load_relaxed(&counters->most_in_flight);
-    out->waited = sp_load_relaxed(&counters->waited);
-    out->wait_ns = sp_load_relaxed(&counters->wait_ns);
+    out->waited = sum(counters, SP_RUN_WAITED);
+    out->wait_ns = sum(counters, SP_RUN_WAIT_NS);
     out->longest_wait_ns = sp_load_relaxed(&counters->longest_wait_ns);
     out->timed = sp_load_relaxed(&counters->timed);
     out->timed_ns = sp_load_relaxed(&counters->timed_ns);

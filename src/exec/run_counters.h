@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of one model's runs, for sp_model_get_statistics. Relaxed, for information. Those that
- * each run changes are in lanes; the others change only where a run waits, fails or is merged, or
+ * each run changes are in lanes; the others change only where a run fails or batches are made, or
  * by one run in SP_RUN_SAMPLE. */
 #ifndef SP_EXEC_RUN_COUNTERS_H
 #define SP_EXEC_RUN_COUNTERS_H
@@ -19,15 +19,16 @@ typedef struct sp_run_counters {
     SP_CACHE_ALIGNED sp_lane *lanes; /* of the model; constant: counts are SP_RUN_STARTED, ... */
     sp_atomic_u32 most_in_flight;    /* as far as it was looked */
     sp_atomic_u64 refused, expired, cancelled, failed;
-    sp_atomic_u64 waited, wait_ns, longest_wait_ns;
+    sp_atomic_u64 longest_wait_ns;
     sp_atomic_u64 timed, timed_ns;
     sp_atomic_u64 batches;                             /* of several runs */
     sp_atomic_u64 batched_runs;                        /* runs in them */
     sp_atomic_u64 batches_of[SP_MODEL_BATCH_ROWS + 1]; /* by rows */
 } sp_run_counters;
 
-/* By index in sp_lane.counts: runs, refused ones too; runs that compute. */
-enum { SP_RUN_STARTED, SP_RUN_IN_FLIGHT };
+/* By index in sp_lane.counts: runs, refused ones too; runs that compute; runs that have waited, and
+ * how long. */
+enum { SP_RUN_STARTED, SP_RUN_IN_FLIGHT, SP_RUN_WAITED, SP_RUN_WAIT_NS };
 
 /* All zero; before the model is published. */
 void sp__run_counters_init(sp_run_counters *counters, sp_lane *lanes);

@@ -203,8 +203,8 @@ void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool
     if (request->watches) watcher_set_locked(slots, request);
 }
 
-/* The entry is not linked any more. */
-static void request_removed_locked(sp_run_slots *slots, sp_run_request *request)
+/* The entry is not linked any more. What it counts in the word. */
+static uint64_t request_unlist_locked(sp_run_slots *slots, sp_run_request *request)
     SP_REQUIRES(&slots->lock)
 {
     const bool has_thread = sp__run_request_has_thread(request);
@@ -213,17 +213,31 @@ static void request_removed_locked(sp_run_slots *slots, sp_run_request *request)
     if (is_urgent(request)) urgent_remove_locked(slots);
     if (slots->watcher == request) watcher_leave_locked(slots);
     if (--flow->queued == 0) flow_unlist(flow);
-    if (SP_PLANTED(stays_counted)) return;
-    sp_fetch_sub_relaxed(&slots->free.word, has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED);
+    if (SP_PLANTED(stays_counted)) return 0;
+    return has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED;
 }
 
-bool sp__run_line_take_locked(sp_run_slots *slots, sp_run_request *request)
+static void request_removed_locked(sp_run_slots *slots, sp_run_request *request)
+    SP_REQUIRES(&slots->lock)
+{
+    sp_fetch_sub_relaxed(&slots->free.word, request_unlist_locked(slots, request));
+}
+
+bool sp__run_line_unlist_locked(sp_run_slots *slots, sp_run_request *request, uint64_t *counted)
 {
     sp_wait_queue *queue = queue_of(flow_of(slots, &request->terms),
                                     sp__run_request_has_thread(request), request->terms.priority);
     if (!sp__wait_queue_take(queue, &request->entry)) return false;
-    request_removed_locked(slots, request);
+    *counted += request_unlist_locked(slots, request);
     return true;
+}
+
+bool sp__run_line_take_locked(sp_run_slots *slots, sp_run_request *request)
+{
+    uint64_t counted = 0;
+    const bool is_taken = sp__run_line_unlist_locked(slots, request, &counted);
+    sp_fetch_sub_relaxed(&slots->free.word, counted);
+    return is_taken;
 }
 
 void sp__run_line_remove_locked(sp_run_slots *slots, sp_run_request *request)

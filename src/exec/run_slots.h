@@ -117,21 +117,30 @@ typedef struct sp_run_group {
     sp_atomic_u32 patience;
 } sp_run_group;
 
-/* A run that waits for a slot. On the stack of its thread, or part of a submitted run. */
+/* A run that waits for a slot. On the stack of its thread, or part of a submitted run. First are
+ * the two cache lines that a thread needs which takes it, with the lock held. */
 struct sp_run_request {
     sp_wait_entry entry; /* in one of the queues; a submitted run's is resumed with a slot */
-    sp_run_terms terms;
-    uint64_t queued_ns;  /* when it was queued, or 0 */
-    uint64_t granted_ns; /* when one that was queued got its slot, or was taken; else 0 */
     sp_run_group *group; /* NULL: it runs alone */
-    /* Addresses of the run's tensors in the plan's order, for the run that takes the request; an
-     * output may be NULL. */
-    const void *const *inputs;
-    void *const *outputs;
     /* Guarded by the lock of the slots. */
     sp_run_request *group_next, **group_link;
     /* Of a submitted run: the run has been taken and is done. Of a thread: NULL. */
     void (*finish)(sp_run_request *request, sp_resume_list *ready);
+    sp_run_terms terms;
+    /* Of a thread: changed under the lock while the request is in a queue. The last access by
+     * another thread is a release; it pairs with the acquire of the waiting thread. */
+    sp_atomic_u32 state;
+    bool watches;      /* of a thread: it has a time-out, or is awake; guarded by the lock */
+    sp_parker *parker; /* of a thread; type-stable: outlives the request */
+    /* Other threads that are done, to be woken by this one; written before `state`. */
+    sp_run_request *wakes;
+    uint32_t wake_count;
+    uint64_t queued_ns;  /* when it was queued, or 0 */
+    uint64_t granted_ns; /* when one that was queued got its slot, or was taken; else 0 */
+    /* Addresses of the run's tensors in the plan's order, for the run that takes the request; an
+     * output may be NULL. */
+    const void *const *inputs;
+    void *const *outputs;
     /* Of a submitted run: a count of waiting runs that has this one until it is queued for a slot,
      * which the lock of the slots makes one step, or begins. NULL: none. Of the run's thread. */
     sp_atomic_u32 *counted_in;
@@ -142,16 +151,14 @@ struct sp_run_request {
      * entry; a thread that has queued the request then reads this by a read-modify-write. Acquire
      * and release on both sides: one of the two sees the other. */
     sp_atomic_u32 is_awaited;
-    /* Of a thread. */
-    sp_parker *parker; /* type-stable: outlives the request */
-    bool watches;      /* it has a time-out, or is awake; guarded by the lock of the slots */
-    /* Other threads that are done, to be woken by this one; written before `state`. */
-    sp_run_request *wakes;
-    uint32_t wake_count;
-    /* Changed under the lock while the request is in a queue. The last access by another thread is
-     * a release; it pairs with the acquire of the waiting thread. */
-    sp_atomic_u32 state;
 };
+
+/* Fetches what a thread needs that takes the request soon. */
+static inline void sp__run_request_prefetch(const sp_run_request *request)
+{
+    __builtin_prefetch(request, 1);
+    __builtin_prefetch((const char *)request + 64, 1);
+}
 
 typedef struct sp_run_slots {
     /* Acquire by a run that takes a slot, release by one that returns it: the context that it has

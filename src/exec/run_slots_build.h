@@ -60,6 +60,10 @@ sp_wait_entry *sp__run_line_start_locked(sp_run_slots *slots) SP_REQUIRES(&slots
 /* Out of its queue; false: it is not in it any more, or cancelled. */
 bool sp__run_line_take_locked(sp_run_slots *slots, sp_run_request *request)
     SP_REQUIRES(&slots->lock);
+/* The same of one of several: adds to *counted what the caller subtracts from the word for all of
+ * them, under the lock. */
+bool sp__run_line_unlist_locked(sp_run_slots *slots, sp_run_request *request, uint64_t *counted)
+    SP_REQUIRES(&slots->lock);
 /* The same for one whose entry the caller has claimed. */
 void sp__run_line_remove_locked(sp_run_slots *slots, sp_run_request *request)
     SP_REQUIRES(&slots->lock);

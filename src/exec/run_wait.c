@@ -211,8 +211,12 @@ SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *re
     /* Before it is queued: who takes it may give it back, to be in no group. */
     const uint32_t yields = request->group != NULL ? BATCH_YIELDS : 0;
     bool has_slot, watches;
+    request->queued_ns = sp_clock_now(); /* not under the lock */
     SP_TRY(thread_begin(slots, request, &has_slot, &watches));
-    if (has_slot) return SP_OK;
+    if (has_slot) {
+        request->queued_ns = 0;
+        return SP_OK;
+    }
     sp__run_slots_sweep(slots, request->terms.priority == SP_PRIORITY_HIGH, NULL);
     sp_delay_point();
     const sp_status status = thread_sleep(slots, request, watches, yields);
