@@ -70,6 +70,7 @@ static void world_begin(partial_world *w)
     w->device = sp__subject_bare_device();
     w->model.device = w->device;
     w->model.graph = &graph;
+    sp__run_counters_init(&w->model.counters, w->model.lanes);
     sp_store_relaxed(&w->model.object.word, 1);
     sp__run_slots_init(&w->slots, 1, 1);
     SP_SCHED_ASSERT(sp__plan_cache_init(&w->model.plans, &graph, w->device, NULL, 1) == SP_OK);
