@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that copy or repeat elements: all bits are kept, those of NaNs too. */
-#include "ops/cpu/arch/strided.h"
-#include "ops/cpu/arch/typed.h"
+#include "ops/cpu/layout/copy_row.h"
 
 sp_status SP_KERNEL(copy_bytes)(const sp_tile *tile)
 {
@@ -16,60 +15,11 @@ sp_status SP_KERNEL(copy_bytes)(const sp_tile *tile)
     return SP_OK;
 }
 
-/* Offsets and steps are in elements. */
-typedef struct copy_side {
-    void *base;
-    int64_t offset, step;
-} copy_side;
-
-#define SP_TEXT "ops/cpu/layout/copy_row.inc.h"
-#include "ops/cpu/arch/each_unsigned.inc.h"
-
-static void copy_row(uint32_t element_bytes, copy_side from, copy_side to, int64_t n)
-{
-    switch (element_bytes) {
-    case 1:
-        copy_row_u8(from, to, n);
-        break;
-    case 2:
-        copy_row_u16(from, to, n);
-        break;
-    case 4:
-        copy_row_u32(from, to, n);
-        break;
-    default:
-        copy_row_u64(from, to, n);
-        break;
-    }
-}
-
 /* Contiguous elements. */
 static void copy_run(uint32_t element_bytes, void *from, int64_t offset, void *to, int64_t at,
                      int64_t n)
 {
     copy_row(element_bytes, (copy_side){from, offset, 1}, (copy_side){to, at, 1}, n);
-}
-
-sp_status SP_KERNEL(copy_strided)(const sp_tile *tile)
-{
-    const sp_copy_constants *k = tile->constants;
-    const uint32_t last = k->rank - 1;
-    int64_t at = tile->index[0] * k->tile_count;
-    const int64_t end = k->count - at < k->tile_count ? k->count : at + k->tile_count;
-    if (at >= end) return SP_OK;
-    sp_walk walk;
-    sp_walk_init(&walk, k->rank, k->dims, k->x, k->y, at / k->dims[last]);
-    for (int64_t column = at % k->dims[last]; at < end; column = 0, sp_walk_next(&walk)) {
-        const int64_t left = k->dims[last] - column;
-        const int64_t n = left < end - at ? left : end - at;
-        const copy_side from = {tile->bindings[0], k->x_first + walk.a + column * k->x[last],
-                                k->x[last]};
-        const copy_side to = {tile->bindings[1], k->y_first + walk.b + column * k->y[last],
-                              k->y[last]};
-        copy_row(k->element_bytes, from, to, n);
-        at += n;
-    }
-    return SP_OK;
 }
 
 /* One part of short rows: `size` bytes each, which is a constant after inlining for some sizes. */

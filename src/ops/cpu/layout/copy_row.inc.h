@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of elements of one size. Parameter: SP_TYPE. */
 
-static void SP_OF(copy_row)(copy_side from, copy_side to, int64_t n)
+static SP_ALWAYS_INLINE void SP_OF(copy_row)(copy_side from, copy_side to, int64_t n)
 {
     const SP_ELEMENT *x = (const SP_ELEMENT *)from.base + from.offset;
     SP_ELEMENT *y = (SP_ELEMENT *)to.base + to.offset;
