@@ -87,9 +87,10 @@ typedef struct sp_channels_move_constants {
 } sp_channels_move_constants;
 
 /* Row r of a list, `depth` floats, becomes lane l of panel p, [p][depth][16], where rows[16 p + l]
- * is r; lanes of no row (below 0) become +0. The constants have `panels` times 16 rows. */
+ * is r; lanes of no row (below 0) become +0. The constants have `panels` times 16 rows. Element d
+ * of row r is number r * row_stride + d * depth_stride of the list. */
 typedef struct sp_channels_pack_constants {
-    int64_t depth, panels;
+    int64_t depth, panels, row_stride, depth_stride;
     int32_t rows[];
 } sp_channels_pack_constants;
 
@@ -123,7 +124,7 @@ typedef struct sp_channel_op_constants {
     X(sp_average_blocked_constants, 224)                                                           \
     X(sp_channels_constants, 24)                                                                   \
     X(sp_channels_move_constants, 32)                                                              \
-    X(sp_channels_pack_constants, 16)                                                              \
+    X(sp_channels_pack_constants, 32)                                                              \
     X(sp_norm_blocked_constants, 32)                                                               \
     X(sp_channel_op_constants, 32)
 

@@ -144,10 +144,9 @@ sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_for
     return SP_OK;
 }
 
-sp_status sp__block_add_root(sp_block_pass *pass, const sp_image_form *form, uint32_t *root)
+sp_status sp__block_add_recorded(sp_block_pass *pass, int64_t count, uint32_t *root)
 {
-    SP_TRY(sp__plan_add_value(pass->builder, (uint64_t)sp__image_form_count(form) * sizeof(float),
-                              root));
+    SP_TRY(sp__plan_add_value(pass->builder, (uint64_t)count * sizeof(float), root));
     for (; pass->value_count <= *root; pass->value_count++) {
         sp_block_value *values =
             sp_grow(pass->values, pass->value_count, &pass->value_capacity, sizeof *values);
@@ -155,6 +154,12 @@ sp_status sp__block_add_root(sp_block_pass *pass, const sp_image_form *form, uin
         pass->values = values;
         values[pass->value_count] = (sp_block_value){.blocked = SP_NO_VALUE};
     }
+    return SP_OK;
+}
+
+sp_status sp__block_add_root(sp_block_pass *pass, const sp_image_form *form, uint32_t *root)
+{
+    SP_TRY(sp__block_add_recorded(pass, sp__image_form_count(form), root));
     pass->values[*root] = (sp_block_value){
         .blocked = *root, .form = *form, .writer = pass->builder->plan->step_count};
     return SP_OK;

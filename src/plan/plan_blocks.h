@@ -10,7 +10,7 @@
 /* Replaces the recorded steps. Call before packings are finished. */
 sp_status sp__plan_block(sp_plan_builder *builder);
 
-/* ---- for plan_blocks_steps.c ---- */
+/* ---- between the files of the pass ---- */
 
 /* What there is of a root value. */
 typedef struct sp_block_value {
@@ -55,8 +55,10 @@ sp_status sp__block_add_move(sp_block_pass *pass, const sp_plan_step *step,
 sp_status sp__block_write(sp_block_pass *pass, uint32_t root, const sp_image_form *form,
                           uint32_t *blocked);
 
-/* Adds a root value in this form, which the step that is added next writes. */
+/* Adds a root value in this form, which the step that is added next writes; one of so many floats,
+ * as if a recorded step would write it. */
 sp_status sp__block_add_root(sp_block_pass *pass, const sp_image_form *form, uint32_t *root);
+sp_status sp__block_add_recorded(sp_block_pass *pass, int64_t count, uint32_t *root);
 
 /* Adds a step that reads and writes plain values. */
 sp_status sp__block_plain(sp_block_pass *pass, const sp_plan_step *step);
@@ -78,6 +80,28 @@ sp_status sp__block_fuse_add(sp_block_pass *pass, const sp_plan_step *add, uint3
                              uint8_t activation, bool *is_done);
 sp_status sp__block_fuse_pool(sp_block_pass *pass, const sp_plan_step *pool,
                               const sp_blocked_call *call, bool *is_done);
+
+/* ---- convolutions ---- */
+
+/* What a convolution reads besides images; nothing of a pool. */
+typedef struct sp_block_operands {
+    sp_plan_binding weights, bias, offsets;
+} sp_block_operands;
+
+/* Is the value blocked, and of the same images but for the lanes? */
+bool sp__block_is_like(const sp_block_pass *pass, uint32_t x, const sp_image_form *form);
+
+/* Sets the lanes of x that the call reads, and those of y. */
+sp_status sp__block_set_maps(sp_block_pass *pass, uint32_t x, sp_blocked_call *call,
+                             sp_block_operands *operands);
+
+/* Adds the call in the place of the step. */
+sp_status sp__block_add_call(sp_block_pass *pass, const sp_plan_step *step, sp_kernel_id kernel,
+                             const sp_blocked_call *call, const sp_block_operands *operands);
+
+/* A transposed convolution whose kernel is as large as its stride: a pointwise convolution, and a
+ * copy of its results to their places. */
+sp_status sp__block_transposed(sp_block_pass *pass, const sp_plan_step *step, bool *is_done);
 
 /* ---- operands of steps ---- */
 

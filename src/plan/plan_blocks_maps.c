@@ -191,32 +191,51 @@ bool sp__block_is_packable(const sp_block_pass *pass, const sp_plan_binding *con
            !value->is_tainted && !value->is_computed;
 }
 
-sp_status sp__block_pack(sp_block_pass *pass, const sp_plan_binding *constant, int64_t depth,
-                         const sp_channel_map *map, sp_plan_binding *out)
+sp_status sp__block_pack_rows(sp_block_pass *pass, const sp_plan_binding *constant,
+                              const sp_block_rows *from, sp_plan_binding *out)
 {
-    const int64_t lanes = map->blocks * SP_CHANNEL_BLOCK;
+    const int64_t lanes = from->panels * SP_CHANNEL_BLOCK;
     const size_t bytes = sizeof(sp_channels_pack_constants) + (size_t)lanes * sizeof(int32_t);
     if (bytes > UINT32_MAX) {
         return sp__fail(SP_EXHAUSTED, "a weight of %lld channels is too large to be packed",
-                        (long long)map->channels);
+                        (long long)lanes);
     }
     sp_channels_pack_constants *k = sp_calloc(1, bytes);
     if (k == NULL) return fail_no_memory();
-    k->depth = depth;
-    k->panels = map->blocks;
-    for (int64_t i = 0; i < lanes; i++) k->rows[i] = -1;
-    for (int64_t c = 0; c < map->channels; c++) k->rows[map->lanes[c]] = (int32_t)c;
+    k->depth = from->depth;
+    k->panels = from->panels;
+    k->row_stride = from->row_stride;
+    k->depth_stride = from->depth_stride;
+    memcpy(k->rows, from->rows, (size_t)lanes * sizeof *k->rows);
     const sp_packing what = {
         .weight = pass->builder->values[constant->index].index,
         .kernel = SP_KERNEL_ID_channels_pack_f32,
         .grid = {1, 1, 1},
         .constant_bytes = (uint32_t)bytes,
         .constants = k,
-        .bytes = (uint64_t)(lanes * depth) * sizeof(float),
+        .bytes = (uint64_t)(lanes * from->depth) * sizeof(float),
     };
     *out = (sp_plan_binding){.where = SP_PLACE_PACKED, .bytes = what.bytes};
     const sp_status status =
         sp__plan_pack_value(pass->builder, constant->index, &what, &out->index);
     sp_free(k);
+    return status;
+}
+
+sp_status sp__block_pack(sp_block_pass *pass, const sp_plan_binding *constant, int64_t depth,
+                         const sp_channel_map *map, sp_plan_binding *out)
+{
+    const int64_t lanes = map->blocks * SP_CHANNEL_BLOCK;
+    int32_t *rows = sp_calloc((size_t)lanes, sizeof *rows);
+    if (rows == NULL) return fail_no_memory();
+    for (int64_t i = 0; i < lanes; i++) rows[i] = -1;
+    for (int64_t c = 0; c < map->channels; c++) rows[map->lanes[c]] = (int32_t)c;
+    const sp_block_rows from = {.depth = depth,
+                                .row_stride = depth,
+                                .depth_stride = 1,
+                                .panels = map->blocks,
+                                .rows = rows};
+    const sp_status status = sp__block_pack_rows(pass, constant, &from, out);
+    sp_free(rows);
     return status;
 }

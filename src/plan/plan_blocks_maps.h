@@ -42,6 +42,15 @@ bool sp__block_is_packable(const sp_block_pass *pass, const sp_plan_binding *con
 sp_status sp__block_pack(sp_block_pass *pass, const sp_plan_binding *constant, int64_t depth,
                          const sp_channel_map *map, sp_plan_binding *out);
 
+/* The same with any rows of the constant, of `depth` floats `depth_stride` apart, in any lanes:
+ * rows[l] is that of lane l, or below 0. */
+typedef struct sp_block_rows {
+    int64_t depth, row_stride, depth_stride, panels;
+    const int32_t *rows;
+} sp_block_rows;
+sp_status sp__block_pack_rows(sp_block_pass *pass, const sp_plan_binding *constant,
+                              const sp_block_rows *from, sp_plan_binding *out);
+
 void sp__block_maps_deinit(sp_block_pass *pass);
 
 #endif

@@ -79,13 +79,8 @@ static sp_status pack_columns(sp_block_pass *pass, const sp_plan_binding *weight
     return sp__plan_pack_value(pass->builder, weights->index, &what, &out->index);
 }
 
-/* What a convolution reads besides images; nothing of a pool. */
-typedef struct conv_operands {
-    sp_plan_binding weights, bias, offsets;
-} conv_operands;
-
-static sp_status add_call(sp_block_pass *pass, const sp_plan_step *step, sp_kernel_id kernel,
-                          const sp_blocked_call *call, const conv_operands *operands)
+sp_status sp__block_add_call(sp_block_pass *pass, const sp_plan_step *step, sp_kernel_id kernel,
+                             const sp_blocked_call *call, const sp_block_operands *operands)
 {
     const sp_blocked_constants *k = &call->constants;
     sp_plan_binding bindings[SP_MAX_BINDINGS] = {step->bindings[0]};
@@ -125,17 +120,15 @@ static bool is_whole_call(const sp_block_pass *pass, const sp_plan_step *step,
 
 /* ---- convolutions ---- */
 
-/* Does the convolution read x as it is blocked? */
-static bool reads_blocks(const sp_block_pass *pass, uint32_t x, const sp_image_form *form)
+bool sp__block_is_like(const sp_block_pass *pass, uint32_t x, const sp_image_form *form)
 {
     const sp_block_value *value = &pass->values[x];
     return value->blocked != SP_NO_VALUE && value->form.images == form->images &&
            value->form.channels == form->channels && value->form.pixels == form->pixels;
 }
 
-/* The lanes of x that the call reads, and of y. */
-static sp_status set_maps(sp_block_pass *pass, uint32_t x, sp_blocked_call *call,
-                          conv_operands *operands)
+sp_status sp__block_set_maps(sp_block_pass *pass, uint32_t x, sp_blocked_call *call,
+                             sp_block_operands *operands)
 {
     sp_blocked_constants *k = &call->constants;
     SP_TRY(sp__block_group_map(pass, k->of.groups, k->of.filters, &call->y.map));
@@ -143,7 +136,7 @@ static sp_status set_maps(sp_block_pass *pass, uint32_t x, sp_blocked_call *call
     SP_TRY(sp__block_group_map(pass, k->of.groups, k->of.channels, &call->x.map));
     if (!sp__blocked_has_offsets(call)) return SP_OK;
     sp_image_form form = call->x;
-    form.map = reads_blocks(pass, x, &call->x) ? pass->values[x].form.map : NULL;
+    form.map = sp__block_is_like(pass, x, &call->x) ? pass->values[x].form.map : NULL;
     if (form.map == call->x.map) return SP_OK; /* each group begins with a block */
     call->x = form;
     k->has_offsets = true;
@@ -181,10 +174,10 @@ static sp_status block_rows(sp_block_pass *pass, const sp_plan_step *step, bool 
 /* The call, which is one of blocks. */
 static sp_status add_conv(sp_block_pass *pass, const sp_plan_step *step, sp_blocked_call *call)
 {
-    conv_operands operands = {.bias = step->bindings[2]};
-    SP_TRY(set_maps(pass, step->bindings[0].index, call, &operands));
+    sp_block_operands operands = {.bias = step->bindings[2]};
+    SP_TRY(sp__block_set_maps(pass, step->bindings[0].index, call, &operands));
     SP_TRY(pack_weights(pass, step, call, &operands.weights));
-    return add_call(pass, step, SP_KERNEL_ID_conv_blocked_f32, call, &operands);
+    return sp__block_add_call(pass, step, SP_KERNEL_ID_conv_blocked_f32, call, &operands);
 }
 
 /* Of a blocked x: a copy of the pixels that a pointwise convolution with a stride reads, and the
@@ -230,12 +223,12 @@ static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool 
         if (!sp__blocked_conv(k, false, &call)) return block_rows(pass, step, is_done);
     } else {
         SP_TRY(sp__block_regroup(pass, x, call.x.images));
-        if (!reads_blocks(pass, x, &call.x) && !sp__blocked_conv(k, false, &call)) {
+        if (!sp__block_is_like(pass, x, &call.x) && !sp__blocked_conv(k, false, &call)) {
             return block_rows(pass, step, is_done);
         }
     }
     if (!is_whole_call(pass, step, &call)) return SP_OK;
-    if (reads_blocks(pass, x, &call.x)) SP_TRY(block_thin(pass, step, is_done));
+    if (sp__block_is_like(pass, x, &call.x)) SP_TRY(block_thin(pass, step, is_done));
     if (*is_done) return SP_OK;
     *is_done = true;
     return add_conv(pass, step, &call);
@@ -246,7 +239,7 @@ static sp_status block_depthwise(sp_block_pass *pass, const sp_plan_step *step, 
 {
     const sp_plan_binding *x = &step->bindings[0];
     sp_blocked_call call;
-    conv_operands operands = {.bias = step->bindings[2]};
+    sp_block_operands operands = {.bias = step->bindings[2]};
     if (!sp__blocked_depthwise(step->constants, &call) || !is_whole_call(pass, step, &call)) {
         return SP_OK;
     }
@@ -254,7 +247,7 @@ static sp_status block_depthwise(sp_block_pass *pass, const sp_plan_step *step, 
     SP_TRY(sp__block_regroup(pass, x->index, call.x.images));
     const bool has_bias = call.constants.of.has_bias;
     const bool can_move = !has_bias || sp__block_is_packable(pass, &operands.bias);
-    if (can_move && reads_blocks(pass, x->index, &call.x)) {
+    if (can_move && sp__block_is_like(pass, x->index, &call.x)) {
         call.x = sp__block_dense(&pass->values[x->index].form);
     }
     if (call.x.map == NULL) {
@@ -267,7 +260,7 @@ static sp_status block_depthwise(sp_block_pass *pass, const sp_plan_step *step, 
             SP_TRY(sp__block_pack(pass, &step->bindings[2], 1, call.x.map, &operands.bias));
         }
     }
-    return add_call(pass, step, SP_KERNEL_ID_depthwise_blocked_f32, &call, &operands);
+    return sp__block_add_call(pass, step, SP_KERNEL_ID_depthwise_blocked_f32, &call, &operands);
 }
 
 static sp_status block_any_conv(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
@@ -294,8 +287,8 @@ static sp_status block_max_pool(sp_block_pass *pass, const sp_plan_step *step, b
     SP_TRY(sp__block_fuse_pool(pass, step, &call, is_done));
     if (*is_done) return SP_OK;
     *is_done = true;
-    const conv_operands none = {0};
-    return add_call(pass, step, SP_KERNEL_ID_max_pool_blocked_f32, &call, &none);
+    const sp_block_operands none = {0};
+    return sp__block_add_call(pass, step, SP_KERNEL_ID_max_pool_blocked_f32, &call, &none);
 }
 
 static sp_status block_average_pool(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
@@ -385,6 +378,8 @@ sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is
     case SP_KERNEL_ID_conv_f32:
     case SP_KERNEL_ID_conv_depthwise_f32:
         return block_any_conv(pass, step, is_done);
+    case SP_KERNEL_ID_conv_transpose_f32:
+        return sp__block_transposed(pass, step, is_done);
     case SP_KERNEL_ID_max_pool_f32:
         return block_max_pool(pass, step, is_done);
     case SP_KERNEL_ID_average_pool_f32:

@@ -132,6 +132,31 @@ static void add_thin(image_graph *g)
     add_node(&g->graph, node);
 }
 
+/* A transposed convolution: mostly of a kernel as large as its stride, sometimes of a larger one.
+ */
+static void add_transposed(image_graph *g)
+{
+    const image from = *any_value(g);
+    const int64_t sizes[] = {1, 2, 3, 8, 12, 16, 24, 32}, filters = sizes[pick(g, 0, 7)];
+    const int64_t strides[2] = {pick(g, 1, 3), pick(g, 1, 3)}, more = one_in(g, 8) ? 1 : 0;
+    const int64_t kernel[2] = {strides[0] + more, strides[1]};
+    const int64_t groups = one_in(g, 8) && from.channels % 2 == 0 ? 2 : 1;
+    image to = {.channels = filters * groups,
+                .height = from.height * strides[0] + more,
+                .width = from.width * strides[1]};
+    if (to.height * to.width > 4000) return;
+    char w[16], b[16], inputs[64];
+    image_graph_add_weight(g, (int64_t[]){from.channels, filters, kernel[0], kernel[1]}, 4, false,
+                           w);
+    const bool has_bias = one_in(g, 2);
+    if (has_bias) image_graph_add_weight(g, &to.channels, 1, false, b);
+    (void)snprintf(inputs, sizeof inputs, has_bias ? "%s %s %s" : "%s %s", from.name, w, b);
+    writer node = make_node("ConvTranspose", inputs, new_value(g, &to)->name);
+    add_attribute_ints(&node, "strides", strides, 2);
+    add_attribute_int(&node, "group", groups);
+    add_node(&g->graph, node);
+}
+
 /* An image and the convolution of it: one of them may be computed with the other. */
 static void add_residual(image_graph *g)
 {
@@ -417,7 +442,10 @@ static void add_view(image_graph *g)
 
 static void add_any(image_graph *g)
 {
-    switch (pick(g, 0, 18)) {
+    switch (pick(g, 0, 19)) {
+    case 19:
+        add_transposed(g);
+        return;
     case 18:
         add_thin(g);
         return;

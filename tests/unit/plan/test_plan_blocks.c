@@ -226,6 +226,55 @@ TEST(a_normalisation_of_a_reshaped_batch_has_its_own_channels)
     }
 }
 
+/* A transposed convolution of an image [2, channels, 5, 13]. */
+typedef struct transposed_case {
+    int64_t channels, filters, kernel[2], stride[2], groups;
+    bool has_bias;
+    sp_kernel_id step; /* the kernel that has the products */
+} transposed_case;
+
+static void check_transposed(const transposed_case *of, uint64_t seed)
+{
+    image_graph maker = {.random = {seed}, .has_specials = seed % 2 == 0};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(2, of->channels, 5, 13)};
+    const int64_t filters = of->filters * of->groups;
+    char w[16], b[16], inputs[64];
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    image_graph_add_weight(
+        &maker, (int64_t[]){of->channels, of->filters, of->kernel[0], of->kernel[1]}, 4, false, w);
+    if (of->has_bias) image_graph_add_weight(&maker, &filters, 1, false, b);
+    (void)snprintf(inputs, sizeof inputs, of->has_bias ? "x %s %s" : "x %s", w, b);
+    writer node = make_node("ConvTranspose", inputs, "y");
+    add_attribute_ints(&node, "strides", of->stride, 2);
+    add_attribute_int(&node, "group", of->groups);
+    add_node(&maker.graph, node);
+    add_node(&maker.graph, make_node("Relu", "y", "z"));
+    add_output(&maker.graph, "z");
+    check_steps(&maker, &input, of->step, 1);
+}
+
+/* Lanes of whole blocks, of blocks with gaps; channels in blocks; rows; segments of 128 and of 32
+ * channels, and parts of one. */
+TEST(a_transposed_convolution_without_overlap_is_a_pointwise_one)
+{
+    const transposed_case cases[] = {
+        {24, 24, {2, 2}, {2, 2}, 1, true, SP_KERNEL_ID_conv_blocked_f32},
+        {200, 16, {2, 2}, {2, 2}, 1, true, SP_KERNEL_ID_conv_blocked_f32},
+        {70, 32, {3, 3}, {3, 3}, 1, false, SP_KERNEL_ID_conv_blocked_f32},
+        {8, 16, {1, 2}, {1, 2}, 1, false, SP_KERNEL_ID_conv_blocked_f32},
+        {20, 5, {3, 2}, {3, 2}, 1, true, SP_KERNEL_ID_conv_blocked_f32},
+        {40, 3, {3, 3}, {3, 3}, 1, false, SP_KERNEL_ID_conv_blocked_f32},
+        {24, 1, {2, 2}, {2, 2}, 1, true, SP_KERNEL_ID_conv_rows_f32},
+        {140, 3, {2, 2}, {2, 2}, 1, false, SP_KERNEL_ID_conv_rows_f32},
+        {24, 24, {3, 2}, {2, 2}, 1, true, SP_KERNEL_ID_conv_transpose_f32},
+        {24, 24, {2, 1}, {2, 2}, 1, true, SP_KERNEL_ID_conv_transpose_f32},
+        {24, 12, {2, 2}, {2, 2}, 2, true, SP_KERNEL_ID_conv_transpose_f32}};
+    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) {
+        check_transposed(&cases[i], 2 * i + 1);
+        check_transposed(&cases[i], 2 * i + 2);
+    }
+}
+
 /* ---- shapes of hostile models ---- */
 
 /* Compiles only: such a run is refused, or needs more memory than there is. */

@@ -69,7 +69,7 @@ sp_status SP_KERNEL(channels_pack_f32)(const sp_tile *tile)
         for (int64_t d = 0; d < k->depth; d++) {
             for (int64_t i = 0; i < SP_BLOCK; i++) {
                 const int64_t row = k->rows[panel * SP_BLOCK + i];
-                *to++ = row < 0 ? 0 : rows[row * k->depth + d];
+                *to++ = row < 0 ? 0 : rows[row * k->row_stride + d * k->depth_stride];
             }
         }
     }
