@@ -305,7 +305,7 @@ ROW(ScatterElements, "copy_bytes, scatter_elements, ?cast_*", ROWS(scatter_eleme
        sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT)),
     OP(ScatterElements, 16, NEWEST, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_elements_infer,
        sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT), SCATTER_REDUCTION))
-ROW(ScatterND, "copy_bytes, scatter_nd, ?cast_*", ROWS(scatter_nd),
+ROW(ScatterND, "copy_bytes, scatter_nd, ?copy_strided, ?cast_*", ROWS(scatter_nd),
     OP(ScatterND, 11, 15, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
        NO_ATTRIBUTES),
     OP(ScatterND, 16, NEWEST, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,

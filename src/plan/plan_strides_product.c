@@ -125,6 +125,9 @@ static bool find_result(const sp_stride_pass *pass, const sp_plan_binding *y, ui
     const sp_copy_constants *k = step->constants;
     const sp_view from = sp__view_of_copy(k, false), to = sp__view_of_copy(k, true);
     *copy = value->reader;
+    /* Not a part of a value whose other parts are there before. */
+    const uint32_t result = step->bindings[1].index;
+    if (pass->values[result].writes != 1 && !SP_PLANTED(absorb_part)) return false;
     return k->element_bytes == sizeof(float) && sp__view_is_plain(&to) &&
            (uint64_t)k->count * sizeof(float) == builder->values[y->index].bytes &&
            sp__view_invert(&from, out);

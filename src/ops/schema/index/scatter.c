@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "ops/schema/math/elementwise.h"
+#include "tensor/collapse.h"
 
 enum { INPUT_INDICES = 1, INPUT_UPDATES = 2 };
 
@@ -140,6 +141,91 @@ sp_status sp__scatter_nd_infer(sp_op_call *call)
     return fits ? sp__op_infer_same(call) : bad_updates(call);
 }
 
+/* The element where slice i of the updates goes, by indices that are known; false if there is none.
+ */
+static bool find_place(const sp_op_value *indices, const sp_scatter_nd_constants *k, int64_t i,
+                       int64_t *out)
+{
+    *out = 0;
+    for (uint32_t d = 0; d < k->depth; d++) {
+        const int64_t at = i * k->depth + d;
+        int64_t index = k->index_bytes == sizeof(int32_t) ? ((const int32_t *)indices->data)[at]
+                                                          : ((const int64_t *)indices->data)[at];
+        if (index < 0) index += k->dims[d];
+        if (index < 0 || index >= k->dims[d]) return false;
+        *out += index * k->strides[d];
+    }
+    return true;
+}
+
+/* Are slices of `slice` elements at these strides apart from each other? */
+static bool are_apart(const int64_t *dims, const int64_t *strides, uint32_t rank, int64_t slice)
+{
+    bool is_done[SP_KERNEL_RANK] = {false};
+    int64_t span = slice; /* of the dimensions with smaller strides */
+    for (uint32_t n = 0; n < rank; n++) {
+        uint32_t least = rank;
+        for (uint32_t i = 0; i < rank; i++) {
+            if (!is_done[i] && (least == rank || strides[i] < strides[least])) least = i;
+        }
+        is_done[least] = true;
+        if (dims[least] == 1) continue;
+        if (strides[least] < span) return false;
+        span += (dims[least] - 1) * strides[least];
+    }
+    return true;
+}
+
+/* Known indices that step through y evenly along each of their dimensions: what an exporter writes
+ * for an assignment to a slice. Then the updates are one copy by strides. */
+static bool find_slice(const sp_op_value *indices, const sp_scatter_nd_constants *k,
+                       sp_copy_constants *out)
+{
+    const uint32_t lead = indices->shape.rank - 1;
+    if (indices->data == NULL || lead + 1 > SP_KERNEL_RANK) return false;
+    *out = (sp_copy_constants){.rank = lead + 1,
+                               .element_bytes = (uint32_t)sp_dtype_bytes((sp_dtype)k->dtype),
+                               .count = k->count * k->slice,
+                               .tile_count = SP_TILE_ELEMENTS};
+    if (!find_place(indices, k, 0, &out->y_first)) return false;
+    int64_t weight = 1;
+    for (uint32_t i = lead; i-- > 0; weight *= out->dims[i]) {
+        int64_t next = 0;
+        out->dims[i] = indices->shape.dims[i];
+        out->x[i] = weight * k->slice;
+        if (out->dims[i] > 1 && !find_place(indices, k, weight, &next)) return false;
+        if (out->dims[i] > 1) out->y[i] = next - out->y_first;
+        if (out->y[i] < 0) return false;
+    }
+    out->dims[lead] = k->slice;
+    out->x[lead] = out->y[lead] = 1;
+    int64_t at[SP_KERNEL_RANK] = {0}, even = out->y_first;
+    for (int64_t i = 0; i < k->count; i++) {
+        int64_t place;
+        if (!find_place(indices, k, i, &place)) return false;
+        if (place != even && !SP_PLANTED(scatter_takes_even)) return false;
+        for (uint32_t d = lead; d-- > 0;) {
+            even += out->y[d];
+            if (++at[d] < out->dims[d]) break;
+            even -= at[d] * out->y[d];
+            at[d] = 0;
+        }
+    }
+    return are_apart(out->dims, out->y, lead, k->slice);
+}
+
+static sp_status emit_slice(const sp_op_call *call, sp_lowering *lowering, sp_copy_constants *k)
+{
+    sp_dispatch *dispatch;
+    const bool is_all = (uint64_t)k->count == sp__shape_count(&call->inputs[0].shape);
+    k->rank = sp__collapse(k->rank, k->dims, k->x, k->y);
+    if (!is_all) SP_TRY(emit_copy(call, lowering));
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, k, sizeof *k, &dispatch));
+    sp__lower_bind_input(dispatch, call, INPUT_UPDATES);
+    sp__lower_bind_output(dispatch, call, 0);
+    return sp__lower_cover(dispatch, k->count, k->tile_count);
+}
+
 sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
@@ -151,12 +237,17 @@ sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering)
                                  .index_bytes = (uint32_t)sp_dtype_bytes(indices->dtype),
                                  .count = (int64_t)sp__shape_range_count(&indices->shape, 0, lead)};
     scatter_terms terms;
-    SP_TRY(read_reduction(call, &k.reduction));
-    SP_TRY(scatter_begin(call, lowering, k.reduction, &terms));
-    k.dtype = terms.y.dtype;
+    k.dtype = call->inputs[0].dtype;
     k.slice = (int64_t)sp__shape_range_count(x, k.depth, x->rank);
     sp__shape_strides(x, k.strides);
     for (uint32_t i = 0; i < k.depth; i++) k.dims[i] = x->dims[i];
+    SP_TRY(read_reduction(call, &k.reduction));
+    sp_copy_constants slice;
+    if (k.reduction == SP_SCATTER_NONE && find_slice(indices, &k, &slice)) {
+        return emit_slice(call, lowering, &slice);
+    }
+    SP_TRY(scatter_begin(call, lowering, k.reduction, &terms));
+    k.dtype = terms.y.dtype;
     /* All updates of an element are in one tile: tiles split the slices, not their number. */
     k.tile_slice = SP_TILE_ELEMENTS / k.count > 256 ? SP_TILE_ELEMENTS / k.count : 256;
     return emit_updates(call, lowering, SP_KERNEL_ID_scatter_nd, &k, sizeof(k), k.slice,
