@@ -19,7 +19,7 @@
     X(tanh_gate_f32)    /* x, y: y = x * (factor * (addend + tanh(scale * (x + cube x x x)))) */   \
     X(look_up_f32)      /* index, table, c if has_c, y */                                          \
     X(look_up_pack_f32) /* b, table */                                                             \
-    X(attention_f32)    /* query, key, value, mask if has_mask, y */
+    X(attention_f32)    /* query, key, value, mask if has_mask, condition if has_condition, y */
 
 /* Of each row of x: d = x - mean(x) if is_centred, else x; y = activation(d / sqrt(mean(d * d) +
  * epsilon) * scale + bias), each operation rounded. Epsilon is one number, scale and bias have one
@@ -82,18 +82,23 @@ typedef struct sp_attention_operand {
     int64_t first, row, column, batch[SP_ATTENTION_RANK];
 } sp_attention_operand;
 
-/* y = softmax(of_scores(of_query(query) key^T) + mask) value, each operation rounded, for each
- * batch entry: of `rows` queries and `keys` keys of `depth` elements, and values of `columns`. A
- * tile of grid (rows, 1, batch) has tile_rows queries; so many panels of 16 are computed at a time
- * as part_panels says. Columns of query, value, mask and y are neighbours. */
+/* y = softmax(of_scores(of_query(query) of_key(key)^T) + mask) value, each operation rounded, for
+ * each batch entry: of `rows` queries and `keys` keys of `depth` elements, and values of `columns`.
+ * A score is `fill` where the condition, a bool, is not 0, or where it is 0: before the mask is
+ * added, or after. A tile of grid (rows, 1, batch) has tile_rows queries; so many panels of 16 are
+ * computed at a time as part_panels says. Columns of query, value, mask, condition and y are
+ * neighbours. */
 typedef struct sp_attention_constants {
     int64_t rows, keys, depth, columns;
     int64_t tile_rows, part_panels;
-    sp_attention_scale of_query, of_scores;
-    bool has_mask;
+    sp_attention_scale of_query, of_key, of_scores;
+    float fill;
+    bool has_mask, has_condition;
+    bool fills_false;       /* where the condition is 0 */
+    bool is_condition_last; /* after the mask */
     uint32_t batch_rank;
     int64_t batch_dims[SP_ATTENTION_RANK];
-    sp_attention_operand query, key, value, mask, y;
+    sp_attention_operand query, key, value, mask, condition, y;
 } sp_attention_constants;
 
 #define SP_FUSED_CONSTANTS_LIST(X)                                                                 \
@@ -101,6 +106,6 @@ typedef struct sp_attention_constants {
     X(sp_row_affine_constants, 24)                                                                 \
     X(sp_gate_constants, 48)                                                                       \
     X(sp_look_up_constants, 48)                                                                    \
-    X(sp_attention_constants, 384)
+    X(sp_attention_constants, 456)
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusion of attention: two products and the softmax between them, with a scale of the queries or of
- * the scores and a mask that is added to the scores. The pattern is matched from the last step on.
- * Runs after operands have become views: queries, keys and values are parts of one tensor. */
+/* Fusion of attention: two products and the softmax between them, with scales of the queries, the
+ * keys and the scores, a mask that is added to the scores, and a condition that replaces some. The
+ * pattern is matched from the last step on. Runs after operands have become views: queries, keys
+ * and values are parts of one tensor. */
 #include "plan/plan_fuse.h"
 
 #include <string.h>
@@ -13,8 +14,9 @@
 #include "ops/ops.h"
 #include "plan/plan_strides.h"
 
-enum { QUERY, KEY, VALUE, Y, MASK, OPERANDS }; /* the mask last: not all have one */
-enum { STEPS = 6, SOFTMAX_PRODUCTS = 20 };     /* what a score's softmax takes, in multiply-adds */
+/* In the order of the step's bindings; the mask and the condition are NULL if there is none. */
+enum { QUERY, KEY, VALUE, MASK, CONDITION, Y, OPERANDS };
+enum { STEPS = 8, SOFTMAX_PRODUCTS = 20 }; /* what a score's softmax takes, in multiply-adds */
 
 /* The steps, last one first, and the operands of the one that takes their place. Views have the
  * dimensions of the batch, then rows and columns. */
@@ -24,7 +26,9 @@ typedef struct attention {
     uint32_t count;
     const sp_plan_binding *bindings[OPERANDS];
     sp_view views[OPERANDS];
-    sp_view weights; /* of the second product: what the softmax has written */
+    sp_stride_source sources[2]; /* of query and key: what the binding is a copy of, */
+    bool has_source[2];          /* of which the views are then */
+    sp_view weights;             /* of the second product: what the softmax has written */
     int64_t batch;
     sp_attention_constants k;
 } attention;
@@ -199,17 +203,41 @@ static bool find_scale(const attention *of, const sp_plan_step *step, sp_attenti
     return false;
 }
 
-/* The mask is added to the scores, which are operand `which`. Rows of neighbours, or one row. */
+/* What a function reads besides the scores, in their dimensions: rows of neighbours, or one row. */
+static bool find_rows(const attention *of, const sp_view *scores, const sp_view *from, sp_view *out)
+{
+    *out = (sp_view){.rank = 3,
+                     .dims = {of->batch, of->k.rows, of->k.keys},
+                     .strides = {of->k.rows * of->k.keys, of->k.keys, 1}};
+    if (!sp__view_is_plain(scores) || !compose_matrix(from, out)) return false;
+    return of->k.keys == 1 || out->strides[out->rank - 1] == 1;
+}
+
+/* The mask is added to the scores, which are operand `which`. */
 static bool match_mask(attention *of, sp_plan_step *add, uint32_t which)
 {
     const sp_view scores = read_binary(add, which), mask = read_binary(add, 1 - which);
-    sp_view view = {.rank = 3,
-                    .dims = {of->batch, of->k.rows, of->k.keys},
-                    .strides = {of->k.rows * of->k.keys, of->k.keys, 1}};
-    if (!sp__view_is_plain(&scores) || !compose_matrix(&mask, &view)) return false;
-    if (of->k.keys > 1 && view.strides[view.rank - 1] != 1) return false;
+    sp_view view;
+    if (!find_rows(of, &scores, &mask, &view)) return false;
     set_operand(of, MASK, &add->bindings[1 - which], &view);
     of->k.has_mask = true;
+    return true;
+}
+
+/* Operand `which` of the choice is the scores, the other one a number. */
+static bool match_choice(attention *of, const sp_plan_step *where, uint32_t which)
+{
+    const sp_select_constants *k = where->constants;
+    sp_view scores = {.rank = k->rank}, condition = {.rank = k->rank}, view;
+    memcpy(scores.dims, k->dims, sizeof k->dims);
+    memcpy(condition.dims, k->dims, sizeof k->dims);
+    memcpy(scores.strides, which == 1 ? k->x : k->y, sizeof k->x);
+    memcpy(condition.strides, k->condition, sizeof k->condition);
+    if (!sp__fuse_number(of->pass->builder, &where->bindings[3 - which], &of->k.fill)) return false;
+    if (!find_rows(of, &scores, &condition, &view)) return false;
+    set_operand(of, CONDITION, &where->bindings[0], &view);
+    of->k.has_condition = true;
+    of->k.fills_false = which == 1;
     return true;
 }
 
@@ -231,37 +259,91 @@ static bool match_scaled_scores(attention *of, const sp_plan_binding *read)
     return match_scores(of, product);
 }
 
-/* The steps from the softmax back to the product of the queries with the keys. */
-static bool match_between(attention *of)
+/* The same of what a choice leaves of the scores. */
+static bool match_chosen_scores(attention *of, const sp_plan_binding *read)
 {
-    const sp_plan_binding *read = &of->steps[1]->bindings[0];
     sp_plan_step *step = only_writer(of, read);
-    if (step == NULL || step->kernel != SP_KERNEL_ID_add_f32) return match_scaled_scores(of, read);
-    if (is_activated(step)) return false;
+    if (step == NULL || step->kernel != SP_KERNEL_ID_where_32) return match_scaled_scores(of, read);
     of->steps[of->count++] = step;
     const attention before = *of;
-    for (uint32_t which = 0; which < 2; which++) {
+    for (uint32_t which = 1; which <= 2; which++) {
         *of = before;
-        if (!match_mask(of, step, which)) continue;
+        if (!match_choice(of, step, which)) continue;
         if (match_scaled_scores(of, &step->bindings[which])) return true;
     }
     return false;
 }
 
-/* A scale of the queries that nothing else reads is a part of it; others stay. */
-static void match_query_scale(attention *of)
+typedef bool match_scores_fn(attention *of, const sp_plan_binding *read);
+
+/* The sum of a mask and of scores that `match` finds. */
+static bool match_sum(attention *of, sp_plan_step *add, match_scores_fn *match)
 {
-    sp_plan_step *step = only_writer(of, of->bindings[QUERY]);
+    if (is_activated(add)) return false;
+    of->steps[of->count++] = add;
+    const attention before = *of;
+    for (uint32_t which = 0; which < 2; which++) {
+        *of = before;
+        if (match_mask(of, add, which) && match(of, &add->bindings[which])) return true;
+    }
+    return false;
+}
+
+/* A choice of a number or of masked scores. */
+static bool match_chosen_sum(attention *of, sp_plan_step *where)
+{
+    of->steps[of->count++] = where;
+    of->k.is_condition_last = true;
+    const attention before = *of;
+    for (uint32_t which = 1; which <= 2; which++) {
+        *of = before;
+        sp_plan_step *add = only_writer(of, &where->bindings[which]);
+        if (add == NULL || add->kernel != SP_KERNEL_ID_add_f32) continue;
+        if (match_choice(of, where, which) && match_sum(of, add, match_scaled_scores)) return true;
+    }
+    return false;
+}
+
+/* The steps from the softmax back to the product of the queries with the keys. */
+static bool match_between(attention *of)
+{
+    const sp_plan_binding *read = &of->steps[1]->bindings[0];
+    sp_plan_step *step = only_writer(of, read);
+    if (step == NULL) return false;
+    if (step->kernel == SP_KERNEL_ID_add_f32) return match_sum(of, step, match_chosen_scores);
+    const attention before = *of;
+    if (step->kernel == SP_KERNEL_ID_where_32 && match_chosen_sum(of, step)) return true;
+    *of = before;
+    return match_chosen_scores(of, read);
+}
+
+/* Reads through a copy of the operand, if it has strides. */
+static void find_source(attention *of, uint32_t operand)
+{
+    sp_stride_source *source = &of->sources[operand];
+    sp_view view = of->views[operand];
+    of->has_source[operand] =
+        sp__stride_find(of->pass, of->bindings[operand], sizeof(float), source) &&
+        compose_matrix(&source->view, &view) &&
+        (operand == KEY || of->k.depth == 1 || view.strides[view.rank - 1] == 1);
+    if (of->has_source[operand]) of->views[operand] = view;
+}
+
+/* A scale of the queries or of the keys that nothing else reads is a part of it; others stay. */
+static void match_scale(attention *of, uint32_t operand, sp_attention_scale *out)
+{
+    sp_plan_step *step = only_writer(of, of->bindings[operand]);
     sp_attention_scale scale;
-    sp_view view = of->views[QUERY];
+    sp_view view = of->views[operand];
     uint32_t scaled;
     if (step == NULL || !find_scale(of, step, &scale, &scaled)) return;
     const sp_view from = read_binary(step, scaled);
     if (!compose_matrix(&from, &view) || !is_kept(of, &step->bindings[scaled])) return;
-    if (of->k.depth > 1 && view.strides[view.rank - 1] != 1) return;
-    set_operand(of, QUERY, &step->bindings[scaled], &view);
-    of->k.of_query = scale;
+    if (operand == QUERY && of->k.depth > 1 && view.strides[view.rank - 1] != 1) return;
+    set_operand(of, operand, &step->bindings[scaled], &view);
+    *out = scale;
     of->steps[of->count++] = step;
+    find_source(of, operand);
 }
 
 /* ---- the step ---- */
@@ -269,27 +351,33 @@ static void match_query_scale(attention *of)
 /* The strides of the batch over each operand, in dimensions that all have. */
 static bool find_batch(attention *of)
 {
-    const uint32_t operands = of->k.has_mask ? OPERANDS : MASK;
-    sp_view batches[OPERANDS];
-    sp_view *views[OPERANDS];
-    for (uint32_t i = 0; i < operands; i++) {
-        batches[i] = (sp_view){.rank = 1, .dims = {of->batch}, .strides = {1}};
-        views[i] = &batches[i];
+    sp_attention_constants *k = &of->k;
+    sp_attention_operand *const all[] = {&k->query, &k->key,       &k->value,
+                                         &k->mask,  &k->condition, &k->y};
+    sp_attention_operand *out[OPERANDS];
+    sp_view batches[OPERANDS], *views[OPERANDS], matrices[OPERANDS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        if (of->bindings[i] == NULL) continue;
+        matrices[count] = of->views[i];
+        out[count] = all[i];
+        batches[count] = (sp_view){.rank = 1, .dims = {of->batch}, .strides = {1}};
+        views[count] = &batches[count];
+        count++;
     }
-    sp_attention_operand *out[] = {&of->k.query, &of->k.key, &of->k.value, &of->k.y, &of->k.mask};
-    for (uint32_t i = 0; i < operands; i++) {
-        sp_view batch = of->views[i];
+    for (uint32_t i = 0; i < count; i++) {
+        sp_view batch = matrices[i];
         const uint32_t rank = batch.rank -= 2;
         *out[i] = (sp_attention_operand){
             .first = batch.first, .row = batch.strides[rank], .column = batch.strides[rank + 1]};
         batch.first = 0;
         if (rank == 0) batch = (sp_view){.rank = 1, .dims = {1}};
-        if (!sp__view_compose_split(&batch, views, operands, i)) return false;
+        if (!sp__view_compose_split(&batch, views, count, i)) return false;
     }
-    of->k.batch_rank = batches[0].rank;
-    if (of->k.batch_rank > SP_ATTENTION_RANK) return false;
-    memcpy(of->k.batch_dims, batches[0].dims, sizeof of->k.batch_dims);
-    for (uint32_t i = 0; i < operands; i++) {
+    k->batch_rank = batches[0].rank;
+    if (k->batch_rank > SP_ATTENTION_RANK) return false;
+    memcpy(k->batch_dims, batches[0].dims, sizeof k->batch_dims);
+    for (uint32_t i = 0; i < count; i++) {
         memcpy(out[i]->batch, batches[i].strides, sizeof out[i]->batch);
     }
     return true;
@@ -316,10 +404,10 @@ static sp_status join_names(sp_plan_builder *builder, const attention *of, const
     return SP_OK;
 }
 
-/* In the place of the last step, where all operands are there. */
-static sp_status fuse_attention(sp_plan_builder *builder, attention *of)
+/* In the place of the last step, number `s`, where all operands are there. */
+static sp_status fuse_attention(sp_stride_pass *pass, uint32_t s, attention *of)
 {
-    static const uint32_t order[] = {QUERY, KEY, VALUE, MASK};
+    sp_plan_builder *builder = pass->builder;
     sp_attention_constants *k;
     sp_plan_binding *bindings;
     sp_plan_step fused = {.kernel = SP_KERNEL_ID_attention_f32,
@@ -332,10 +420,9 @@ static sp_status fuse_attention(sp_plan_builder *builder, attention *of)
     SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
     SP_TRY(sp__bump_array(&builder->plan->bump, OPERANDS, sizeof *bindings, &bindings));
     *k = of->k;
-    for (uint32_t i = 0; i < (k->has_mask ? 4u : 3u); i++) {
-        bindings[fused.binding_count++] = *of->bindings[order[i]];
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        if (of->bindings[i] != NULL) bindings[fused.binding_count++] = *of->bindings[i];
     }
-    bindings[fused.binding_count++] = *of->bindings[Y];
     builder->values[of->bindings[Y]->index].in_place = SP_NO_VALUE;
     fused.constants = k;
     fused.bindings = bindings;
@@ -344,6 +431,9 @@ static sp_status fuse_attention(sp_plan_builder *builder, attention *of)
         of->steps[i]->kernel = SP_NO_KERNEL;
     }
     *of->steps[0] = fused;
+    for (uint32_t i = QUERY; i <= KEY; i++) {
+        if (of->has_source[i]) sp__stride_read(pass, s, i, &of->sources[i]);
+    }
     return SP_OK;
 }
 
@@ -351,11 +441,11 @@ static bool match_attention(attention *of, sp_plan_step *last)
 {
     if (!match_values(of, last) || !match_softmax(of) || !match_between(of)) return false;
     const sp_view *query = &of->views[QUERY];
-    match_query_scale(of);
+    match_scale(of, QUERY, &of->k.of_query);
+    match_scale(of, KEY, &of->k.of_key);
     if (of->k.depth > 1 && query->strides[query->rank - 1] != 1) return false;
-    const uint32_t operands = of->k.has_mask ? OPERANDS : MASK;
-    for (uint32_t i = 0; i < operands; i++) {
-        if (!is_kept(of, of->bindings[i])) return false;
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        if (of->bindings[i] != NULL && !is_kept(of, of->bindings[i])) return false;
     }
     return find_batch(of);
 }
@@ -368,7 +458,7 @@ sp_status sp__plan_fuse_attention(sp_plan_builder *builder)
     for (uint32_t s = 0; s < builder->plan->step_count && status == SP_OK; s++) {
         attention of = {.pass = &pass};
         if (builder->steps[s].kernel == SP_NO_KERNEL) continue;
-        if (match_attention(&of, &builder->steps[s])) status = fuse_attention(builder, &of);
+        if (match_attention(&of, &builder->steps[s])) status = fuse_attention(&pass, s, &of);
     }
     sp__stride_end(&pass);
     return status;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention: y = softmax(scale(q k^T) + mask) v, for some queries of a head at a time, whose scores
+/* Attention: y = softmax(mask(scale(q k^T))) v, for some queries of a head at a time, whose scores
  * never leave the cache. The scores are computed transposed, [keys][queries]: then neither the keys
  * nor the weights of the second product are moved, since the left-hand side of a product may have
  * any strides, and a softmax is one of columns. Each value is rounded as by the kernels of the
  * steps. */
 #include "base/macros.h"
+#include "base/size.h"
 #include "ops/cpu/gemm/gemm_part.h"
 #include "ops/cpu/gemm/panel.h"
 #include "ops/cpu/reduce/softmax_columns_f32.h"
@@ -15,6 +16,7 @@ enum { PANEL = SP_GEMM_PANEL };
 typedef struct head {
     const sp_attention_constants *k;
     const float *query, *key, *value, *mask; /* mask: NULL without one */
+    const uint8_t *condition;                /* or NULL */
     float *y;
 } head;
 
@@ -25,6 +27,7 @@ typedef struct query_part {
 
 /* ---- scale and mask ---- */
 
+/* Whole vectors. */
 static void scale_floats(const sp_attention_scale *scale, float *x, int64_t count)
 {
     const sp_vector by = sp_vector_splat(scale->number);
@@ -39,6 +42,9 @@ static void scale_floats(const sp_attention_scale *scale, float *x, int64_t coun
     }
 }
 
+/* Keys of a mask, and of a condition, that are transposed at a time: 4 KB of stack. */
+enum { MASKED_KEYS = 64, FILLED_KEYS = 32 };
+
 /* One mask for all queries. */
 static void add_row(const float *mask, int64_t keys, int64_t width, float *scores)
 {
@@ -51,13 +57,12 @@ static void add_row(const float *mask, int64_t keys, int64_t width, float *score
 }
 
 /* Adds masks of up to PANEL queries to their scores, some keys at a time. */
-static void add_rows(const sp_attention_operand *of, const float *mask, int64_t count, int64_t keys,
-                     int64_t width, float *scores)
+static SP_NOINLINE void add_rows(const sp_attention_operand *of, const float *mask, int64_t count,
+                                 int64_t keys, int64_t width, float *scores)
 {
-    enum { KEYS = 64 };
-    float panel[KEYS * PANEL];
-    for (int64_t key = 0; key < keys; key += KEYS) {
-        const int64_t some = keys - key < KEYS ? keys - key : KEYS;
+    float panel[MASKED_KEYS * PANEL];
+    for (int64_t key = 0; key < keys; key += MASKED_KEYS) {
+        const int64_t some = sp_size_least(keys - key, MASKED_KEYS);
         sp_panel_transpose(mask + key, of->row, count, some, panel);
         for (int64_t i = 0; i < some; i++) {
             float *to = scores + (key + i) * width;
@@ -83,6 +88,69 @@ static void add_mask(const head *h, const query_part *p, float *scores)
     }
 }
 
+/* ---- conditions ---- */
+
+/* Of a vector of scores, those become `fill` for which `marks` has a NaN. */
+static SP_ALWAYS_INLINE void fill_marked(sp_vector marks, sp_vector fill, float *scores)
+{
+    const sp_vector_mask mask = sp_vector_unordered(marks, marks);
+    sp_vector_store(scores, sp_vector_select(mask, fill, sp_vector_load(scores)));
+}
+
+/* NaN where a score is filled, else 0. */
+static void find_marks(const head *h, const uint8_t *condition, int64_t count, float *marks)
+{
+    const bool fills_false = h->k->fills_false;
+    SP_INDEPENDENT for (int64_t i = 0; i < count; i++)
+    {
+        marks[i] = (condition[i] == 0) == fills_false ? __builtin_nanf("") : 0.0f;
+    }
+}
+
+/* The conditions of up to PANEL queries, some keys at a time. */
+static SP_NOINLINE void fill_rows(const head *h, const uint8_t *condition, int64_t count,
+                                  int64_t width, float *scores)
+{
+    float marks[PANEL * FILLED_KEYS], panel[FILLED_KEYS * PANEL];
+    const sp_vector fill = sp_vector_splat(h->k->fill);
+    for (int64_t key = 0; key < h->k->keys; key += FILLED_KEYS) {
+        const int64_t some = sp_size_least(h->k->keys - key, FILLED_KEYS);
+        for (int64_t i = 0; i < sp_size_least(count, PANEL); i++) {
+            find_marks(h, condition + i * h->k->condition.row + key, some, marks + i * FILLED_KEYS);
+        }
+        sp_panel_transpose(marks, FILLED_KEYS, count, some, panel);
+        for (int64_t i = 0; i < some; i++) {
+            float *to = scores + (key + i) * width;
+            for (int64_t c = 0; c < PANEL; c += SP_VECTOR) {
+                fill_marked(sp_vector_load(panel + i * PANEL + c), fill, to + c);
+            }
+        }
+    }
+}
+
+static void fill_scores(const head *h, const query_part *p, float *scores)
+{
+    const int64_t row = h->k->condition.row, width = p->panels * PANEL;
+    if (row != 0) {
+        for (int64_t c = 0; c < p->count; c += PANEL) {
+            fill_rows(h, h->condition + (p->first + c) * row, p->count - c, width, scores + c);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < h->k->keys; i++) { /* the same for all queries */
+        if ((h->condition[i] == 0) != h->k->fills_false) continue;
+        for (int64_t c = 0; c < width; c++) scores[i * width + c] = h->k->fill;
+    }
+}
+
+static void mask_scores(const head *h, const query_part *p, float *scores)
+{
+    const bool is_last = h->k->is_condition_last && !SP_PLANTED(attention_fills_first);
+    if (h->condition != NULL && !is_last) fill_scores(h, p, scores);
+    if (h->mask != NULL) add_mask(h, p, scores);
+    if (h->condition != NULL && is_last) fill_scores(h, p, scores);
+}
+
 /* ---- the products ---- */
 
 /* The queries as panels, scaled; those beyond the last are zeros. */
@@ -98,28 +166,63 @@ static void load_queries(const head *h, const query_part *p, float *panels)
     scale_floats(&h->k->of_query, panels, p->panels * PANEL * depth);
 }
 
-/* scores[keys][queries], each the sum of the product of the queries with the keys. */
-static void compute_scores(const head *h, const query_part *p, const float *queries, float *scores)
+/* Rows [first, last) of scores[keys][queries], each the sum of the product of the queries with the
+ * keys. `key` is the first of them. */
+static void compute_rows(const head *h, const query_part *p, const float *queries,
+                         const sp_attention_operand *of, const float *key, int64_t count,
+                         float *scores)
 {
-    const sp_attention_constants *k = h->k;
     const int64_t width = p->panels * PANEL;
-    const sp_gemm_constants product = {.rows = k->keys,
+    const sp_gemm_constants product = {.rows = count,
                                        .columns = width,
-                                       .depth = k->depth,
-                                       .a_row = k->key.row,
-                                       .a_depth = k->key.column,
+                                       .depth = h->k->depth,
+                                       .a_row = of->row,
+                                       .a_depth = of->column,
                                        .alpha = 1,
                                        .is_padded = true};
     const sp_gemm_operands operands = {.k = &product,
-                                       .a = h->key,
+                                       .a = key,
                                        .b = queries,
                                        .y = scores,
                                        .y_row = width,
                                        .b_depth = PANEL,
-                                       .b_panel = PANEL * k->depth};
+                                       .b_panel = PANEL * h->k->depth};
     const sp_gemm_part part = {
-        .end = p->panels, .whole = p->panels, .panels = p->panels, .last = k->keys};
+        .end = p->panels, .whole = p->panels, .panels = p->panels, .last = count};
     SP_KERNEL(gemm_part)(&operands, &part);
+}
+
+/* The same of keys that are scaled, some at a time. */
+static SP_NOINLINE void compute_scaled(const head *h, const query_part *p, const float *queries,
+                                       float *scores)
+{
+    enum { FLOATS = 1024 };
+    _Static_assert(FLOATS >= SP_ATTENTION_DEPTH, "one key fits");
+    _Alignas(64) float scaled[FLOATS];
+    const sp_attention_operand *key = &h->k->key;
+    const sp_attention_operand rows = {.row = h->k->depth, .column = 1};
+    const int64_t depth = h->k->depth, keys = h->k->keys, width = p->panels * PANEL;
+    const int64_t most = FLOATS / depth;
+    memset(scaled, 0, sizeof scaled); /* whole vectors are scaled */
+    for (int64_t first = 0; first < keys; first += most) {
+        const int64_t count = sp_size_least(most, keys - first);
+        for (int64_t i = 0; i < count; i++) {
+            const float *from = h->key + (first + i) * key->row;
+            SP_INDEPENDENT for (int64_t d = 0; d < depth; d++)
+            {
+                scaled[i * depth + d] = from[d * key->column];
+            }
+        }
+        scale_floats(&h->k->of_key, scaled, count * depth);
+        compute_rows(h, p, queries, &rows, scaled, count, scores + first * width);
+    }
+}
+
+static void compute_scores(const head *h, const query_part *p, const float *queries, float *scores)
+{
+    const sp_attention_constants *k = h->k;
+    if (k->of_key.kind != SP_SCALE_NONE) compute_scaled(h, p, queries, scores);
+    else compute_rows(h, p, queries, &k->key, h->key, k->keys, scores);
 }
 
 /* The product of the weights, transposed as the scores, with the values. */
@@ -153,7 +256,7 @@ static void run_part(const head *h, const query_part *p)
     compute_scores(h, p, queries, scores);
     if (SP_PLANTED(attention_scales_late)) scale_floats(&h->k->of_query, scores, width * keys);
     scale_floats(&h->k->of_scores, scores, width * keys);
-    if (h->mask != NULL) add_mask(h, p, scores);
+    mask_scores(h, p, scores);
     sp_softmax_columns_f32(scores, width, width, keys);
     weigh_values(h, p, scores);
 }
@@ -163,12 +266,16 @@ static void run_part(const head *h, const query_part *p)
 static head find_head(const sp_tile *tile)
 {
     const sp_attention_constants *k = tile->constants;
+    uint32_t binding = 3;
     head h = {.k = k,
               .query = (const float *)tile->bindings[0] + k->query.first,
               .key = (const float *)tile->bindings[1] + k->key.first,
-              .value = (const float *)tile->bindings[2] + k->value.first,
-              .y = tile->bindings[k->has_mask ? 4 : 3]};
-    if (k->has_mask) h.mask = (const float *)tile->bindings[3] + k->mask.first;
+              .value = (const float *)tile->bindings[2] + k->value.first};
+    if (k->has_mask) h.mask = (const float *)tile->bindings[binding++] + k->mask.first;
+    if (k->has_condition) {
+        h.condition = (const uint8_t *)tile->bindings[binding++] + k->condition.first;
+    }
+    h.y = tile->bindings[binding];
     int64_t batch = tile->index[2];
     for (uint32_t i = k->batch_rank; i-- > 0; batch /= k->batch_dims[i]) {
         const int64_t at = batch % k->batch_dims[i];
@@ -177,6 +284,7 @@ static head find_head(const sp_tile *tile)
         h.value += at * k->value.batch[i];
         h.y += at * k->y.batch[i];
         if (k->has_mask) h.mask += at * k->mask.batch[i];
+        if (k->has_condition) h.condition += at * k->condition.batch[i];
     }
     return h;
 }
