@@ -380,6 +380,16 @@ bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activ
                     (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
 }
 
+bool sp__blocked_chain(const sp_image_form *x, sp_channel_chain_constants *constants,
+                       uint32_t grid[3])
+{
+    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
+    *constants = (sp_channel_chain_constants){
+        .channels = lane_channels(x), .pixels = x->pixels, .tile_pixels = tile};
+    return set_grid(grid, (uint64_t)quotient_up(x->pixels, tile),
+                    (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
+}
+
 bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants, uint32_t grid[3])
 {
     const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
@@ -416,6 +426,20 @@ static sp_kernel_id channel_op_plain(uint8_t op)
     default:
         return SP_KERNEL_ID_div_f32;
     }
+}
+
+static sp_kernel_id chain_op_plain(uint8_t kind)
+{
+    if (kind == SP_CHAIN_NORM) return SP_KERNEL_ID_batch_norm_f32;
+    return kind == SP_CHAIN_CLIP_GATE ? SP_KERNEL_ID_clip_gate_f32 : channel_op_plain(kind);
+}
+
+static bool is_chain_there(const sp_kernel *kernels, const sp_channel_chain_constants *chain)
+{
+    for (uint32_t i = 0; i < chain->count; i++) {
+        if (!sp__kernel_is_there(&kernels[chain_op_plain(chain->ops[i].kind)])) return false;
+    }
+    return true;
 }
 
 bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const void *constants)
@@ -455,6 +479,8 @@ bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const v
     case SP_KERNEL_ID_gemm_strided_f32:
         kernel = SP_KERNEL_ID_gemm_f32;
         break;
+    case SP_KERNEL_ID_channel_chain_f32:
+        return is_chain_there(kernels, constants);
     case SP_KERNEL_ID_channel_op_f32:
         kernel = channel_op_plain(channel->op);
         break;

@@ -115,6 +115,10 @@ bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activ
                             const sp_image_form *x, sp_channel_op_constants *constants,
                             uint32_t grid[3]);
 
+/* The constants, but for the operations, and the grid of a chain on such images. */
+bool sp__blocked_chain(const sp_image_form *x, sp_channel_chain_constants *constants,
+                       uint32_t grid[3]);
+
 /* Has the table the kernels of a step in whose place plans for the CPU have this one? Other devices
  * need no copies between layouts. A kernel without blocks stands for itself. */
 bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const void *constants);

@@ -24,6 +24,7 @@
     X(average_pool_blocked_f32) /* x, y */                                                         \
     X(norm_blocked_f32)         /* x, scale, bias, mean, variance, y: as batch_norm_f32 */         \
     X(channel_op_f32)           /* x, one number a channel, y */                                   \
+    X(channel_chain_f32)        /* x, what its operations read, y */                               \
     X(channels_block)           /* x, plain, y */                                                  \
     X(channels_unblock)         /* x, y, plain */                                                  \
     X(channels_move)            /* x, offsets, y */                                                \
@@ -118,6 +119,45 @@ typedef struct sp_channel_op_constants {
     bool is_shared;     /* the numbers are the same for all images */
 } sp_channel_op_constants;
 
+/* Operations of a chain beside those of sp_channel_op. */
+typedef enum sp_chain_kind {
+    SP_CHAIN_NORM = SP_CHANNEL_DIV_INTO + 1, /* as batch_norm_f32; numbers: epsilon */
+    SP_CHAIN_CLIP_GATE                       /* as clip_gate_f32; addend, low, high, divisor */
+} sp_chain_kind;
+
+typedef enum sp_chain_operand {
+    SP_CHAIN_NOTHING,
+    SP_CHAIN_ONE,       /* one number */
+    SP_CHAIN_LIST,      /* one for each channel of each image, blocked */
+    SP_CHAIN_SHARED,    /* one for each channel, for all images, blocked */
+    SP_CHAIN_NORM_LISTS /* the four lists of batch_norm_f32 */
+} sp_chain_operand;
+
+typedef struct sp_chain_op {
+    uint8_t kind;    /* sp_channel_op or sp_chain_kind */
+    uint8_t operand; /* sp_chain_operand */
+    bool has_relu;
+    float numbers[4];
+} sp_chain_op;
+
+/* Bindings of an operation. */
+static inline uint32_t sp_chain_bindings(const sp_chain_op *op)
+{
+    if (op->operand == SP_CHAIN_NORM_LISTS) return 4;
+    return op->operand == SP_CHAIN_NOTHING ? 0 : 1;
+}
+
+#define SP_CHAIN_OPS 8
+
+/* Steps that compute each element by itself, one after the other. Grid (tiles of pixels, blocks,
+ * images). */
+typedef struct sp_channel_chain_constants {
+    int64_t channels, pixels, tile_pixels;
+    uint32_t count;
+    uint8_t activation; /* sp_activation, of the result; a Relu is the last operation's */
+    sp_chain_op ops[SP_CHAIN_OPS];
+} sp_channel_chain_constants;
+
 #define SP_BLOCKED_CONSTANTS_LIST(X)                                                               \
     X(sp_blocked_constants, 200)                                                                   \
     X(sp_conv_pool_constants, 368)                                                                 \
@@ -126,6 +166,7 @@ typedef struct sp_channel_op_constants {
     X(sp_channels_move_constants, 32)                                                              \
     X(sp_channels_pack_constants, 32)                                                              \
     X(sp_norm_blocked_constants, 32)                                                               \
-    X(sp_channel_op_constants, 32)
+    X(sp_channel_op_constants, 32)                                                                 \
+    X(sp_channel_chain_constants, 192)
 
 #endif

@@ -188,8 +188,10 @@ static sp_status run_steps(sp_block_pass *pass, const sp_plan_step *steps, uint3
     sp_plan_builder *builder = pass->builder;
     for (uint32_t s = 0; s < count; s++) {
         bool is_done = false;
+        const uint32_t before = builder->plan->step_count;
         SP_TRY(sp__block_step(pass, &steps[s], &is_done));
         if (!is_done) SP_TRY(sp__block_plain(pass, &steps[s]));
+        else if (builder->plan->step_count > before) SP_TRY(sp__block_chain(pass, &steps[s]));
     }
     for (uint32_t i = 0; i < builder->output_count; i++) {
         const sp_plan_value *output = &builder->values[builder->outputs[i]];
@@ -198,6 +200,16 @@ static sp_status run_steps(sp_block_pass *pass, const sp_plan_step *steps, uint3
         SP_TRY(sp__block_read_plain(pass, &steps[count - 1], output->root));
     }
     return SP_OK;
+}
+
+/* Removes the steps that have become a part of another one. */
+static void drop_steps(sp_plan_builder *builder)
+{
+    uint32_t kept = 0;
+    for (uint32_t s = 0; s < builder->plan->step_count; s++) {
+        if (builder->steps[s].kernel != SP_NO_KERNEL) builder->steps[kept++] = builder->steps[s];
+    }
+    builder->plan->step_count = kept;
 }
 
 sp_status sp__plan_block(sp_plan_builder *builder)
@@ -217,6 +229,7 @@ sp_status sp__plan_block(sp_plan_builder *builder)
     builder->steps = NULL;
     builder->step_capacity = plan->step_count = 0;
     const sp_status status = run_steps(&pass, steps, count);
+    drop_steps(builder);
     sp_free(steps);
     sp_free(pass.values);
     sp__block_maps_deinit(&pass);

@@ -81,6 +81,10 @@ sp_status sp__block_fuse_add(sp_block_pass *pass, const sp_plan_step *add, uint3
 sp_status sp__block_fuse_pool(sp_block_pass *pass, const sp_plan_step *pool,
                               const sp_blocked_call *call, bool *is_done);
 
+/* The step that has been added last, for the recorded one, and the elementwise one whose result it
+ * alone reads become one step: each operation is rounded as before. */
+sp_status sp__block_chain(sp_block_pass *pass, const sp_plan_step *step);
+
 /* ---- convolutions ---- */
 
 /* What a convolution reads besides images; nothing of a pool. */

@@ -275,6 +275,90 @@ TEST(a_transposed_convolution_without_overlap_is_a_pointwise_one)
     }
 }
 
+/* HardSwish, as PaddleOCR exports it. Once a graph. */
+static void add_gate(image_graph *maker, const char *x, const char *y)
+{
+    static const float numbers[3] = {3, 0, 6};
+    const char *const names[3] = {"three", "zero", "six"};
+    char inputs[64];
+    for (int i = 0; i < 3; i++) {
+        writer tensor = make_tensor(names[i], 1, NULL, 0, &numbers[i], sizeof *numbers);
+        write_message(&maker->graph, GRAPH_INITIALIZER_FIELD, &tensor);
+    }
+    (void)snprintf(inputs, sizeof inputs, "%s three", x);
+    add_node(&maker->graph, make_node("Add", inputs, "g0"));
+    add_node(&maker->graph, make_node("Clip", "g0 zero six", "g1"));
+    (void)snprintf(inputs, sizeof inputs, "%s g1", x);
+    add_node(&maker->graph, make_node("Mul", inputs, "g2"));
+    add_node(&maker->graph, make_node("Div", "g2 six", y));
+}
+
+/* Of one image in 2 blocks, between two convolutions; a third one reads the result `read`, if there
+ * is such. */
+static void check_chain(uint64_t seed, const char *const *ops, int count, const char *read,
+                        uint64_t chains)
+{
+    image_graph maker = {.random = {seed}, .has_specials = seed % 2 == 0};
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(1, 16, 5, 7)};
+    const int64_t channels = 28;
+    char lists[4][16], inputs[96], from[16] = "c", to[16];
+    add_input(&maker.graph, "x", 1, input.shape.dims, 4);
+    add_conv(&maker, "x", (int64_t[]){channels, 16, 1, 1}, "c");
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(to, sizeof to, "t%d", i);
+        if (strcmp(ops[i], "Gate") == 0) {
+            add_gate(&maker, from, to);
+            (void)snprintf(from, sizeof from, "%s", to);
+            continue;
+        }
+        if (strcmp(ops[i], "BatchNormalization") == 0) {
+            for (int k = 0; k < 4; k++) {
+                image_graph_add_weight(&maker, &channels, 1, k == 3, lists[k]);
+            }
+            (void)snprintf(inputs, sizeof inputs, "%s %s %s %s %s", from, lists[0], lists[1],
+                           lists[2], lists[3]);
+        } else if (strcmp(ops[i], "Relu") == 0 || strcmp(ops[i], "Sigmoid") == 0 ||
+                   strcmp(ops[i], "Abs") == 0) {
+            (void)snprintf(inputs, sizeof inputs, "%s", from);
+        } else {
+            const bool is_number = data_next(&maker.random) % 2 == 0;
+            const int64_t dims[4] = {1, is_number ? 1 : channels, 1, 1};
+            image_graph_add_weight(&maker, dims, 4, false, lists[0]);
+            const bool is_first = data_next(&maker.random) % 2 == 0;
+            (void)snprintf(inputs, sizeof inputs, "%s %s", is_first ? lists[0] : from,
+                           is_first ? from : lists[0]);
+        }
+        add_node(&maker.graph, make_node(ops[i], inputs, to));
+        (void)snprintf(from, sizeof from, "%s", to);
+    }
+    add_conv(&maker, from, (int64_t[]){16, channels, 1, 1}, "z");
+    add_output(&maker.graph, "z");
+    if (read != NULL) add_conv(&maker, read, (int64_t[]){16, channels, 1, 1}, "also");
+    if (read != NULL) add_output(&maker.graph, "also");
+    check_steps(&maker, &input, SP_KERNEL_ID_channel_chain_f32, chains);
+}
+
+TEST(elementwise_steps_between_convolutions_are_one_step)
+{
+    static const char *const
+        scaled[] = {"Mul", "Add", "Relu", "Div", "Sub"},
+        *const normed[] = {"Abs", "BatchNormalization", "Mul", "Add", "Relu"},
+        *const many[] = {"Mul", "Add", "Mul", "Add", "Div", "Sub", "Mul", "Add", "Mul", "Add"},
+        *const ended[] = {"Mul", "Sigmoid", "Add", "Mul", "Sigmoid"},
+        *const gated[] = {"Mul", "Add", "Gate", "Mul", "Add"}, *const single[] = {"Mul", "Relu"};
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        check_chain(seed, scaled, 5, NULL, 1);
+        check_chain(seed, many, 10, NULL, 2); /* 8 operations, and 2 */
+        /* A product with its activation; a sum and a product with theirs. */
+        check_chain(seed, ended, 5, NULL, 1);
+        check_chain(seed, gated, 5, NULL, 1);
+        check_chain(seed, single, 2, NULL, 0);
+        check_chain(seed, normed, 5, NULL, 1);
+        check_chain(seed, many, 3, "t0", 1);       /* a product that stays, a sum and a product */
+        check_chain(seed, normed + 1, 4, NULL, 1); /* the convolution normalises */
+    }
+}
+
 /* ---- shapes of hostile models ---- */
 
 /* Compiles only: such a run is refused, or needs more memory than there is. */
@@ -383,6 +467,9 @@ TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
         const sp_channel_op_constants k = {.op = (uint8_t)op};
         CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
     }
+    const sp_channel_chain_constants chain = {
+        .count = 2, .ops = {{.kind = SP_CHAIN_CLIP_GATE}, {.kind = SP_CHANNEL_SUB_FROM}}};
+    CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_chain_f32, &chain));
     const sp_kernel_id plain[] = {SP_KERNEL_ID_add_f32, SP_KERNEL_ID_sub_f32, SP_KERNEL_ID_mul_f32,
                                   SP_KERNEL_ID_div_f32};
     for (size_t i = 0; i < SP_COUNT_OF(plain); i++) {
@@ -392,6 +479,9 @@ TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
         const sp_channel_op_constants k = {.op = (uint8_t)op};
         CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
     }
+    CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_chain_f32, &chain));
+    table[SP_KERNEL_ID_clip_gate_f32].run = table[SP_KERNEL_ID_sub_f32].run;
+    CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channel_chain_f32, &chain));
 }
 
 TEST_MAIN
