@@ -141,8 +141,8 @@ typedef struct sp_memory_stats {
     uint64_t in_use_bytes;   /* in live storages, models and runs */
     uint64_t cached_bytes;   /* free, kept for reuse */
     uint64_t reserved_bytes; /* allocated from the device: in use + cached */
-    uint64_t peak_bytes;     /* highest reserved_bytes so far */
-    uint64_t allocations;    /* of storages, models and runs */
+    uint64_t peak_bytes;  /* highest reserved_bytes so far, or since sp_device_reset_peak_memory */
+    uint64_t allocations; /* of storages, models and runs */
     uint64_t frees;
     uint64_t device_allocations; /* allocations that reached the device */
     uint64_t waits;              /* allocations that had to wait for pending work */
@@ -151,6 +151,10 @@ typedef struct sp_memory_stats {
 
 /* The counters of the device's allocator. */
 SP_API sp_status sp_device_get_memory_stats(sp_device device, sp_memory_stats *out);
+
+/* Sets peak_bytes to what is reserved now. An allocation at the same time may be in the old peak
+ * only. */
+SP_API sp_status sp_device_reset_peak_memory(sp_device device);
 
 /* Returns unused cached memory to the device. SP_CLOSED on a closed device, which caches nothing.
  */

@@ -437,6 +437,11 @@ void sp__allocator_stats(sp_allocator *allocator, sp_memory_stats *out)
     out->waits = sp_load_relaxed(&allocator->waits);
 }
 
+void sp__allocator_reset_peak(sp_allocator *allocator)
+{
+    sp_store_relaxed(&allocator->peak_bytes, sp_load_relaxed(&allocator->reserved_bytes));
+}
+
 void sp__allocator_set_limit(sp_allocator *allocator, uint64_t bytes)
 {
     sp_store_relaxed(&allocator->limit_bytes, bytes);

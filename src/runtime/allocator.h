@@ -120,6 +120,8 @@ void sp__allocator_set_reclaim(sp_reclaim_fn fn);
 uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is_deep);
 
 void sp__allocator_stats(sp_allocator *allocator, sp_memory_stats *out);
+/* The peak is what is reserved now. */
+void sp__allocator_reset_peak(sp_allocator *allocator);
 void sp__allocator_set_limit(sp_allocator *allocator, uint64_t bytes);
 void sp__allocator_set_watermarks(sp_allocator *allocator, uint64_t low_bytes, uint64_t high_bytes);
 

@@ -59,6 +59,14 @@ sp_status sp_device_empty_cache(sp_device handle)
     return SP_OK;
 }
 
+sp_status sp_device_reset_peak_memory(sp_device handle)
+{
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    sp__allocator_reset_peak(&device->allocator);
+    return SP_OK;
+}
+
 sp_status sp_device_set_memory_limit(sp_device handle, uint64_t bytes)
 {
     sp_rt_device *device;

@@ -115,6 +115,27 @@ TEST(thread_churn_leaves_bytes_flat)
     runtime_end();
 }
 
+TEST(the_peak_begins_again_where_it_is_reset)
+{
+    runtime_begin();
+    const sp_storage small = new_storage(2 << 20);
+    const sp_storage large = new_storage(16 << 20);
+    CHECK_OK(sp_storage_release(large));
+    CHECK_OK(sp_device_empty_cache(CPU));
+    const sp_memory_stats before = stats_of(CPU);
+    CHECK(before.peak_bytes >= before.reserved_bytes + (16 << 20));
+    CHECK_OK(sp_device_reset_peak_memory(CPU));
+    CHECK_EQ_U64(stats_of(CPU).peak_bytes, before.reserved_bytes);
+    const sp_storage next = new_storage(4 << 20);
+    const sp_memory_stats after = stats_of(CPU);
+    CHECK(after.peak_bytes >= before.reserved_bytes + (4 << 20));
+    CHECK(after.peak_bytes < before.peak_bytes);
+    CHECK_STATUS(sp_device_reset_peak_memory((sp_device){12345}), SP_INVALID);
+    CHECK_OK(sp_storage_release(next));
+    CHECK_OK(sp_storage_release(small));
+    runtime_end();
+}
+
 /* ---- reuse of a stream ---- */
 
 static sp_storage new_storage_of(sp_stream stream, uint64_t bytes)
