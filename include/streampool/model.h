@@ -321,6 +321,24 @@ SP_API sp_status sp_model_run_with(sp_model model, const sp_run_options *options
                                    const sp_host_tensor *inputs, uint32_t input_count,
                                    sp_host_tensor *outputs, uint32_t output_count);
 
+/* Runs the model on the calling thread if that takes neither a wait nor more than `most_ns`, as
+ * expected from earlier runs of the same plan (SP_FOREVER: however long); else SP_BUSY, with
+ * nothing changed, and the caller may call sp_model_run. For a thread with a lock that others need:
+ * one of an interpreter, or of an event loop.
+ *
+ * It waits for no plan, run slot, execution context, stream or batch, starts no other thread and
+ * needs none. So it is SP_BUSY: if there is no plan for these inputs yet, or none of its runs was
+ * timed; if the plan is partial; if no run slot or context is free; if the calling thread has no
+ * stream of the device, or work on it is not done; on devices other than the cpu; in host functions
+ * and callbacks. Memory that it takes is free memory. The run is in the statistics of the model if
+ * it was not SP_BUSY, and in none of the stream.
+ *
+ * Outputs have the bits of sp_model_run. Errors are its errors, but for those of waiting, and
+ * SP_INVALID for a negative `most_ns` other than SP_FOREVER. */
+SP_API sp_status sp_model_try_run(sp_model model, int64_t most_ns, const sp_host_tensor *inputs,
+                                  uint32_t input_count, sp_host_tensor *outputs,
+                                  uint32_t output_count);
+
 /* Submits a run and returns; *out is done when the run is (future.h). One thread can so have many
  * runs in flight. The arrays, shapes and names are only read and written during the call: bytes,
  * dtype, rank and shape of the outputs, and `data` of those that the library allocates, are written

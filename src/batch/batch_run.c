@@ -7,6 +7,7 @@
 #include "batch/batch.h"
 #include "batch/batch_builder.h"
 #include "batch/submitted.h"
+#include "exec/run_estimate.h"
 #include "runtime/submit_queue.h"
 
 /* The call that a run is for: the arguments of sp__batch_run. */
@@ -56,13 +57,6 @@ sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, bool has_t
     return SP_OK;
 }
 
-/* A run follows what was submitted to its stream, which a batch does not wait for. */
-static bool stream_is_idle(const sp_stream_ref *stream)
-{
-    return sp__point_has_passed(stream->is_own ? sp__queue_followed_point(stream->queue)
-                                               : sp__queue_last_point(stream->queue));
-}
-
 static sp_status batch_compute(const sp_batch *batch, sp_rt_device *device)
 {
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
@@ -95,7 +89,7 @@ static void batch_end(const batch_caller *caller, sp_batch *batch, sp_status sta
 static bool batch_lead(batch_caller *caller)
 {
     sp_batch_plans *plans = sp__batch_plans_of(caller->entry);
-    if (plans == NULL || !stream_is_idle(caller->stream)) return false;
+    if (plans == NULL || !sp__stream_is_idle(caller->stream)) return false;
     sp_run_group *group = caller->line.group;
     if (sp__run_group_expects(group)) sp_thread_yield();
     sp_batch *batch = sp__batch_form(plans, caller->line.slots, group, &caller->request);
@@ -139,14 +133,16 @@ sp_status sp__batch_run(sp_rt_model *model, sp_plan_entry *entry, const void *co
     caller.request.outputs = outputs;
     if (SP_UNLIKELY(!sp__run_slots_try_acquire(caller.line.slots, &caller.request.terms))) {
         bool is_done;
-        if (stream_is_idle(stream)) caller.request.group = caller.line.group;
+        if (sp__stream_is_idle(stream)) caller.request.group = caller.line.group;
         SP_TRY(sp__model_wait(model, caller.line.slots, &caller.request, &is_done));
         if (is_done) return SP_OK;
         caller.line.group = caller.request.group; /* NULL: given back by a batch that failed */
     }
-    if (SP_LIKELY(!terms->is_timed)) return caller_run(&caller, outputs);
+    const bool is_first = sp_load_relaxed(&entry->run_ns) == 0; /* of the plan, to be timed */
+    if (SP_LIKELY(!terms->is_timed && !is_first)) return caller_run(&caller, outputs);
     const uint64_t begin_ns = sp_clock_now();
     const sp_status status = caller_run(&caller, outputs);
-    sp__run_counters_time(&model->counters, begin_ns);
+    sp__run_estimate_add(&entry->run_ns, sp_clock_now() - begin_ns);
+    if (terms->is_timed) sp__run_counters_time(&model->counters, begin_ns);
     return status;
 }

@@ -56,6 +56,8 @@ sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, boo
  * it (sp__wait_entry_resume), with no lock held. Else NULL. */
 SP_NODISCARD sp_wait_entry *sp__exec_context_release(sp_exec_context *context);
 
+/* The same without a wait and without a new one: NULL if none is idle. */
+sp_exec_context *sp__exec_context_try_acquire(sp_executable *executable, uint32_t home);
 /* An idle context, or NULL. */
 sp_exec_context *sp__exec_context_acquire_idle(sp_executable *executable);
 /* Does not wait: *out is an idle context or a new one, or NULL, and then the entry is queued. An

@@ -242,17 +242,28 @@ void sp__exec_context_dequeue(sp_executable *executable, sp_wait_entry *entry)
     sp_mutex_unlock(&executable->lock);
 }
 
+sp_exec_context *sp__exec_context_try_acquire(sp_executable *executable, uint32_t home)
+{
+    const bool has_home = home != SP_NO_HOME;
+    sp_exec_context *context = has_home ? home_take(executable, home % SP_CONTEXT_HOMES) : NULL;
+    const bool is_moved = context == NULL;
+    if (is_moved) context = idle_pop(executable);
+    if (SP_UNLIKELY(context == NULL)) return NULL;
+    context->is_moved = is_moved;
+    context->home = has_home ? home % SP_CONTEXT_HOMES : SP_NO_HOME;
+    return context;
+}
+
 sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, bool may_wait,
                                    sp_exec_context **out)
 {
-    const bool has_home = home != SP_NO_HOME;
-    *out = has_home ? home_take(executable, home % SP_CONTEXT_HOMES) : NULL;
-    const bool is_moved = *out == NULL;
-    if (is_moved) *out = idle_pop(executable);
-    if (SP_UNLIKELY(*out == NULL)) SP_TRY(context_acquire_slow(executable, may_wait, out));
-    SP_ASSERT(*out != NULL);
-    (*out)->is_moved = is_moved;
-    (*out)->home = has_home ? home % SP_CONTEXT_HOMES : SP_NO_HOME;
+    *out = sp__exec_context_try_acquire(executable, home);
+    if (SP_UNLIKELY(*out == NULL)) {
+        SP_TRY(context_acquire_slow(executable, may_wait, out));
+        SP_ASSERT(*out != NULL);
+        (*out)->is_moved = true;
+        (*out)->home = home != SP_NO_HOME ? home % SP_CONTEXT_HOMES : SP_NO_HOME;
+    }
     if (SP_PLANTED(shared_context)) { /* others can acquire it, too */
         sp__wait_entry_resume(context_pass(*out));
     }

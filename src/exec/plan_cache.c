@@ -216,6 +216,7 @@ static void entry_publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, con
 {
     sp_store_relaxed(&entry->last_use, sp_fetch_add_relaxed(&newest_tick, (uint64_t)1));
     sp_store_relaxed(&cache->hashes[entry - cache->entries], key->hash);
+    sp_store_relaxed(&entry->run_ns, 0);
     sp_tsan_release(&entry->word);
     sp_store_release(&entry->word, SP_PLAN_IS_LIVE | 1); /* in use by its builder */
     sp_store_relaxed(&cache->newest, entry);
@@ -383,6 +384,16 @@ sp_status sp__plan_cache_visit(sp_plan_cache *cache, const sp_plan_request *requ
     }
     sp__plan_key_deinit(&key);
     return status;
+}
+
+sp_status sp__plan_cache_try_visit(sp_plan_cache *cache, const sp_plan_request *request,
+                                   uint32_t lane, sp_plan_entry **out)
+{
+    sp_plan_key key;
+    SP_TRY(sp__plan_key_init(&key, request));
+    *out = plan_visit(cache, &key, lane);
+    sp__plan_key_deinit(&key);
+    return SP_OK;
 }
 
 sp_plan_entry *sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_key *key)

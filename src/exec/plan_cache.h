@@ -49,6 +49,8 @@ typedef struct sp_plan_entry {
     /* NULL until it is attached, once. Release; pairs with the acquire of its users. */
     SP_ATOMIC(sp_plan_extra *) extra;
     sp_atomic_u32 waits; /* of runs for a slot, until there is an extra; orders nothing */
+    sp_atomic_u32
+        run_ns; /* expected of a run (run_estimate.h); 0 at publication. Relaxed, a hint */
 } sp_plan_entry;
 
 typedef struct sp_plan_building sp_plan_building;
@@ -105,6 +107,10 @@ void sp__plan_cache_wake(sp_plan_cache *cache);
  */
 sp_status sp__plan_cache_visit(sp_plan_cache *cache, const sp_plan_request *request, uint32_t lane,
                                sp_plan_entry **out);
+/* The same without a build and without a wait: NULL if there is no such plan now. Errors:
+ * SP_OUT_OF_MEMORY. */
+sp_status sp__plan_cache_try_visit(sp_plan_cache *cache, const sp_plan_request *request,
+                                   uint32_t lane, sp_plan_entry **out);
 void sp__plan_cache_leave(sp_plan_cache *cache, sp_plan_entry *entry, uint32_t lane);
 /* A visitor gets a use that any thread may release, and has left. */
 void sp__plan_cache_keep(sp_plan_cache *cache, sp_plan_entry *entry, uint32_t lane);

@@ -239,6 +239,13 @@ sp_status sp__run_ports_visit_plan(sp_plan_cache *plans, const sp_run_ports *por
     return sp__plan_cache_visit(plans, &request, lane, out);
 }
 
+sp_status sp__run_ports_try_visit_plan(sp_plan_cache *plans, const sp_run_ports *ports,
+                                       uint32_t lane, sp_plan_entry **out)
+{
+    const sp_plan_request request = plan_request(plans, ports);
+    return sp__plan_cache_try_visit(plans, &request, lane, out);
+}
+
 sp_status sp__run_ports_find_plan_until(sp_plan_cache *plans, const sp_run_ports *ports,
                                         const sp_atomic_u32 *no_wait, sp_plan_entry **out)
 {

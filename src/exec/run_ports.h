@@ -53,6 +53,9 @@ sp_status sp__run_ports_take_inputs(const sp_graph *graph, const sp_host_tensor 
 /* The plan for the inputs, in use from now on. */
 sp_status sp__run_ports_find_plan(sp_plan_cache *plans, const sp_run_ports *ports, bool may_wait,
                                   sp_plan_entry **out);
+/* The same without a wait: see sp__plan_cache_try_visit. */
+sp_status sp__run_ports_try_visit_plan(sp_plan_cache *plans, const sp_run_ports *ports,
+                                       uint32_t lane, sp_plan_entry **out);
 /* The same by a thread that may wait: see sp__plan_cache_visit. */
 sp_status sp__run_ports_visit_plan(sp_plan_cache *plans, const sp_run_ports *ports, uint32_t lane,
                                    sp_plan_entry **out);

@@ -113,6 +113,17 @@ sp_status sp__current_stream(sp_rt_device *device, sp_stream_ref *out)
     return sp__stream_find(stream, out);
 }
 
+bool sp__current_stream_peek(const sp_rt_device *device, sp_stream_ref *out)
+{
+    const thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
+    if (streams == NULL || streams->current[device->index].bits == 0) return false;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const bool is_found = sp__stream_find(streams->current[device->index], out) == SP_OK;
+    sp__error_put_back(&scope);
+    return is_found;
+}
+
 void sp__current_stream_forget(void)
 {
     sp_free(sp_tls_get(SP_TLS_STREAM));

@@ -9,6 +9,10 @@
 /* The current stream of the device, leased now if the thread has none yet. */
 sp_status sp__current_stream(sp_rt_device *device, sp_stream_ref *out);
 
+/* The same without a lease: false if the thread has no stream of the device, or one that was
+ * released. */
+bool sp__current_stream_peek(const sp_rt_device *device, sp_stream_ref *out);
+
 /* Forgets the calling thread's streams without releasing them. For tests, after a reset. */
 void sp__current_stream_forget(void);
 

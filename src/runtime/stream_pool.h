@@ -139,6 +139,14 @@ static inline sp_point sp__queue_last_point(sp_queue *queue)
     return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
 }
 
+/* Nothing that a run on the stream must follow is left: a run that is computed elsewhere, by a
+ * batch or on the calling thread, may leave the stream. */
+static inline bool sp__stream_is_idle(const sp_stream_ref *stream)
+{
+    return sp__point_has_passed(stream->is_own ? sp__queue_followed_point(stream->queue)
+                                               : sp__queue_last_point(stream->queue));
+}
+
 /* Of the device that a stream belongs to; runtime_state.c. */
 sp_dev *sp__rt_device_dev(sp_rt_device *device);
 sp_stream_pool *sp__rt_device_pool(sp_rt_device *device);

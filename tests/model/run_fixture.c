@@ -355,6 +355,17 @@ static sp_status call_submit(sp_model model)
     return status;
 }
 
+static sp_status call_try_run(sp_model model)
+{
+    float in[4] = {1, 2, 3, 4};
+    float out[3];
+    const sp_host_tensor x = {
+        .data = in, .bytes = sizeof in, .dtype = SP_F32, .rank = 2, .shape = {1, 4}};
+    sp_host_tensor y = {.data = out, .capacity = sizeof out};
+    const sp_status status = sp_model_try_run(model, SP_FOREVER, &x, 1, &y, 1);
+    return status == SP_BUSY ? SP_OK : status; /* by the model's state or the thread's */
+}
+
 static sp_status call_run_with(sp_model model)
 {
     small_row out;
@@ -411,6 +422,7 @@ const model_call model_calls[] = {
     {"sp_model_submit", call_submit},
     {"sp_model_run_with", call_run_with},
     {"sp_model_submit_with", call_submit_with},
+    {"sp_model_try_run", call_try_run},
     {"sp_plan_create", call_plan_create},
     {"sp_model_time_steps", call_time_steps},
 };
