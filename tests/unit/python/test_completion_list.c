@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list that takes completions from the library's threads to Python's.
+ * primitive: what the tested file is made of. */
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/thread.h"
+#include "python/src/completion_list.h"
+#include "support/test.h"
+
+typedef struct item {
+    sp_py_completion link;
+    uint32_t thread;
+    uint64_t number;
+} item;
+
+static bool is_readable(const sp_py_completion_list *list)
+{
+    struct pollfd wait = {.fd = sp_py_completion_list_fd(list), .events = POLLIN};
+    return poll(&wait, 1, 0) == 1;
+}
+
+TEST(nodes_are_taken_in_the_order_of_their_pushes)
+{
+    item items[5];
+    sp_py_completion_list *list = sp_py_completion_list_create();
+    REQUIRE(list != NULL);
+    CHECK(!is_readable(list));
+    CHECK(sp_py_completion_list_take(list) == NULL);
+    for (int i = 0; i < 5; i++) sp_py_completion_list_push(list, &items[i].link);
+    CHECK(is_readable(list));
+    sp_py_completion *node = sp_py_completion_list_take(list);
+    for (int i = 0; i < 5; i++, node = node->next) CHECK(node == &items[i].link);
+    CHECK(node == NULL);
+    CHECK(!is_readable(list));
+    sp_py_completion_list_release(list);
+}
+
+TEST(a_wake_without_a_node_makes_the_descriptor_readable_once)
+{
+    sp_py_completion_list *list = sp_py_completion_list_create();
+    REQUIRE(list != NULL);
+    sp_py_completion_list_wake(list);
+    CHECK(is_readable(list));
+    CHECK(sp_py_completion_list_take(list) == NULL);
+    CHECK(!is_readable(list));
+    sp_py_completion_list_release(list);
+}
+
+TEST(a_forwarded_list_passes_on_what_it_has_and_what_it_gets)
+{
+    item items[3];
+    sp_py_completion_list *old = sp_py_completion_list_create();
+    sp_py_completion_list *to = sp_py_completion_list_create();
+    REQUIRE(old != NULL && to != NULL);
+    sp_py_completion_list_push(old, &items[0].link);
+    sp_py_completion_list_forward(old, to);
+    sp_py_completion_list_push(old, &items[1].link);
+    sp_py_completion_list_push(to, &items[2].link);
+    CHECK(sp_py_completion_list_take(old) == NULL);
+    CHECK(is_readable(to));
+    sp_py_completion *node = sp_py_completion_list_take(to);
+    for (int i = 0; i < 3; i++, node = node->next) CHECK(node == &items[i].link);
+    CHECK(node == NULL);
+    sp_py_completion_list_release(old);
+    sp_py_completion_list_release(to);
+}
+
+/* ---- threads ---- */
+
+enum { PUSHERS = 4 };
+
+typedef struct pushing {
+    sp_py_completion_list *list, *to;
+    uint64_t each;
+    atomic_uint done;
+    uint64_t next[PUSHERS]; /* expected number of each pusher's next node */
+    uint64_t taken;
+} pushing;
+
+static void push_items(pushing *p, uint32_t index)
+{
+    for (uint64_t i = 0; i < p->each; i++) {
+        item *it = malloc(sizeof *it);
+        REQUIRE(it != NULL);
+        it->thread = index;
+        it->number = i;
+        sp_py_completion_list_push(p->list, &it->link);
+    }
+    atomic_fetch_add(&p->done, 1);
+}
+
+static void take_items(pushing *p, sp_py_completion_list *list)
+{
+    sp_py_completion *node = sp_py_completion_list_take(list);
+    while (node != NULL) {
+        item *it = (item *)node;
+        node = node->next;
+        /* Nodes that pass through a forwarded list may overtake each other. */
+        if (p->to == NULL) CHECK_EQ_U64(it->number, p->next[it->thread]++);
+        p->taken++;
+        free(it);
+    }
+}
+
+/* Sleeps on the descriptor: a push that did not write to it would make this hang. */
+static void drain(pushing *p, sp_py_completion_list *list)
+{
+    while (p->taken < PUSHERS * p->each) {
+        struct pollfd wait = {.fd = sp_py_completion_list_fd(list), .events = POLLIN};
+        CHECK_EQ_INT(poll(&wait, 1, 30000), 1);
+        take_items(p, list);
+    }
+}
+
+static void push_or_drain(void *arg, uint32_t index)
+{
+    pushing *p = arg;
+    if (index < PUSHERS) push_items(p, index);
+    else drain(p, p->list);
+}
+
+TEST(a_drain_that_sleeps_on_the_descriptor_gets_every_node)
+{
+    pushing p = {.list = sp_py_completion_list_create(), .each = test_count(200000, 5000)};
+    REQUIRE(p.list != NULL);
+    test_threads(PUSHERS + 1, push_or_drain, &p);
+    CHECK_EQ_U64(p.taken, PUSHERS * p.each);
+    CHECK(sp_py_completion_list_take(p.list) == NULL);
+    sp_py_completion_list_release(p.list);
+}
+
+static void push_or_forward(void *arg, uint32_t index)
+{
+    pushing *p = arg;
+    if (index < PUSHERS) {
+        push_items(p, index);
+        return;
+    }
+    for (int i = 0; i < 20; i++) take_items(p, p->list);
+    sp_py_completion_list_forward(p->list, p->to);
+    drain(p, p->to);
+}
+
+TEST(no_node_is_lost_while_a_list_is_forwarded)
+{
+    for (uint64_t round = 0; round < test_count(200, 20); round++) {
+        pushing p = {.list = sp_py_completion_list_create(),
+                     .to = sp_py_completion_list_create(),
+                     .each = 200};
+        REQUIRE(p.list != NULL && p.to != NULL);
+        test_threads(PUSHERS + 1, push_or_forward, &p);
+        CHECK_EQ_U64(p.taken, PUSHERS * p.each);
+        sp_py_completion_list_release(p.list);
+        sp_py_completion_list_release(p.to);
+    }
+}
+
+TEST_MAIN
