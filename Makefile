@@ -5,6 +5,8 @@
 #   make test       build and run the tests; L=device runs one label and shows its figures
 #   make test-arm64 cross-compiled for AArch64, tests under QEMU; L=ops runs one label
 #   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
+#   make test-python  the Python package in a virtual environment below build/, and its tests
+#   make wheel      its wheels, in build/wheels
 #   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
 #   make soak       the tests with their full counts, the stress tests also with delays; the controlled
 #                   scheduler with limits five times the default
@@ -45,7 +47,7 @@ LABEL = $(if $(L),-L '^($(L))$$')
 # Of one label the figures are shown too: --verbose prints what the tests note.
 CTEST = ctest $(if $(L),--verbose,--output-on-failure) --no-tests=error --parallel $(JOBS) $(LABEL)
 
-.PHONY: all release demo test test-arm64 test-cuda check soak bench docs format install clean coverage
+.PHONY: all release demo test test-python wheel test-arm64 test-cuda check soak bench docs format install clean coverage
 all: release
 
 release:
@@ -66,6 +68,14 @@ test-arm64:
 		(cd build/arm64 && $(CTEST) --output-on-failure -L '^emulated$$') && \
 		echo "test-arm64: $$((SECONDS - start)) s, of 360 planned"
 
+test-python:
+	@scripts/install-deps python
+	@start=$$SECONDS; scripts/test-python && echo "test-python: $$((SECONDS - start)) s, of 120 planned"
+
+wheel:
+	@scripts/install-deps python
+	@scripts/wheel
+
 test-cuda:
 	@scripts/test-cuda
 
@@ -75,7 +85,7 @@ demo:
 	@scripts/demo
 
 check:
-	@scripts/install-deps build check
+	@scripts/install-deps build check python
 	@JOBS=$(JOBS) scripts/check $(STEPS)
 
 # At this scale test_count() gives the full counts everywhere.

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "call.hpp"
+
+#include "dtypes.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "memory.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+namespace
+{
+
+/* Runs that are expected to take less keep the interpreter's lock: a release and the way back cost
+ * about as much, and more with every thread that waits for the lock. */
+constexpr int64_t short_run_ns = 20'000;
+
+std::string class_name(nb::handle object)
+{
+    return nb::borrow<nb::str>(object.type().attr("__name__")).c_str();
+}
+
+/* The shape that a plain buffer has, in `tensor`. False: too many dimensions, or not contiguous. */
+bool buffer_shape(const Py_buffer &view, sp_host_tensor *tensor)
+{
+    if (view.ndim > SP_MAX_RANK || !PyBuffer_IsContiguous(&view, 'C')) return false;
+    tensor->rank = static_cast<uint32_t>(view.ndim);
+    for (int i = 0; i < view.ndim; i++) tensor->shape[i] = view.shape[i];
+    return true;
+}
+
+bool shape_is(nb::handle tuple, const sp_host_tensor &tensor)
+{
+    if (nb::len(tuple) != tensor.rank) return false;
+    for (uint32_t i = 0; i < tensor.rank; i++) {
+        if (PyLong_AsLongLong(PyTuple_GetItem(tuple.ptr(), i)) != tensor.shape[i]) return false;
+    }
+    return true;
+}
+
+std::string shape_text(const int64_t *shape, uint32_t rank)
+{
+    return nb::repr(shape_tuple(shape, rank)).c_str();
+}
+
+} // namespace
+
+Call::~Call()
+{
+    release_views();
+    free_allocated();
+}
+
+void Call::release_views()
+{
+    for (uint32_t i = 0; i < view_count; i++) {
+        if (views[i].obj != nullptr) PyBuffer_Release(&views[i]);
+    }
+    view_count = 0;
+}
+
+/* What no array has taken over. */
+void Call::free_allocated()
+{
+    for (uint32_t i = 0; i < output_count; i++) {
+        if (!arrays[i].is_valid()) sp_host_tensor_free(&outputs[i]);
+    }
+}
+
+/* ---- inputs ---- */
+
+void Call::take_input(uint32_t index, nb::handle value, bool is_raw, bool *is_plain)
+{
+    Py_buffer *view = &views[index];
+    sp_host_tensor *tensor = &inputs[index];
+    if (PyObject_GetBuffer(value.ptr(), view, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
+        PyErr_Clear();
+        view->obj = nullptr;
+        *is_plain = false;
+        return;
+    }
+    sp_dtype dtype = dtype_of_format(view->format, view->itemsize);
+    if (index < model->inputs.size()) {
+        const sp_dtype wanted = model->inputs[index].info.dtype;
+        if (is_raw && wanted == SP_BF16 && dtype == SP_U16) dtype = SP_BF16;
+        if (wanted != SP_DTYPE_NONE && dtype != wanted) *is_plain = false;
+    }
+    if (dtype == SP_DTYPE_NONE || !buffer_shape(*view, tensor)) *is_plain = false;
+    tensor->dtype = dtype;
+    tensor->data = view->buf;
+    tensor->bytes = static_cast<uint64_t>(view->len);
+}
+
+/* Of names that are no inputs the library knows whether they are initializers. */
+void Call::take_named(const nb::dict &named, bool is_raw, bool *is_plain)
+{
+    auto next = static_cast<uint32_t>(model->inputs.size());
+    for (const auto &[name, value] : named) {
+        int64_t index = Model::find(model->inputs, name);
+        if (index >= 0 && inputs[static_cast<uint32_t>(index)].name != nullptr) {
+            raise_type("input '%s' is given twice", nb::borrow<nb::str>(name).c_str());
+        }
+        if (index < 0) index = next++;
+        const auto at = static_cast<uint32_t>(index);
+        inputs[at].name = nb::borrow<nb::str>(name).c_str();
+        take_input(at, value, is_raw, is_plain);
+    }
+}
+
+bool Call::take_inputs(const nb::tuple &values, const nb::dict &named, bool is_raw)
+{
+    const auto own = static_cast<uint32_t>(model->inputs.size());
+    const auto given = static_cast<uint32_t>(nb::len(values));
+    uint32_t extra = 0;
+    if (given > own) raise_type("%u inputs given; the model has %u", given, own);
+    const bool has_names = nb::len(named) > 0;
+    for (const auto &[name, value] : named) extra += Model::find(model->inputs, name) < 0;
+    bool is_plain = true;
+    input_count = own + extra;
+    inputs.make(input_count);
+    views.make(input_count + static_cast<uint32_t>(model->outputs.size()));
+    view_count = input_count;
+    for (uint32_t i = 0; i < input_count; i++) inputs[i] = {}; /* after a call that was refused */
+    for (uint32_t i = 0; i < given; i++) {
+        inputs[i].name = model->inputs[i].name.c_str();
+        take_input(i, PyTuple_GetItem(values.ptr(), i), is_raw, &is_plain);
+    }
+    if (has_names) take_named(named, is_raw, &is_plain);
+    for (uint32_t i = 0; i < own; i++) {
+        if (inputs[i].name == nullptr) {
+            raise_type("input '%s' is missing", model->inputs[i].name.c_str());
+        }
+    }
+    if (!is_plain) {
+        release_views();
+        if (is_raw) raise_value("an input has more than 8 dimensions, or elements without a dtype");
+        return false;
+    }
+    has_key = !model->is_dynamic && extra == 0;
+    if (!has_key) return true;
+    for (uint32_t i = 0; i < own; i++) {
+        key.push_back(int64_t{inputs[i].dtype} << 8 | inputs[i].rank);
+        key.insert(key.end(), inputs[i].shape, inputs[i].shape + inputs[i].rank);
+    }
+    known = model->find_shapes(key);
+    return true;
+}
+
+/* ---- outputs ---- */
+
+/* The bytes of an array are the output's memory. */
+void Call::hold(uint32_t place, nb::handle array)
+{
+    Py_buffer *view = &views[view_count];
+    if (PyObject_GetBuffer(array.ptr(), view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE) != 0) {
+        PyErr_Clear();
+        raise_type("output '%s' is no writable array: %s",
+                   model->outputs[output_index[place]].name.c_str(), class_name(array).c_str());
+    }
+    view_count++;
+    outputs[place].data = view->buf;
+    outputs[place].capacity = static_cast<uint64_t>(view->len);
+    arrays[place] = nb::borrow(array);
+}
+
+void Call::take_new_output(uint32_t place, const OutputShapes *shapes, uint32_t index)
+{
+    if (shapes == nullptr || shapes->outputs[index].dtype == SP_BF16) return;
+    const OutputShapes::Output &output = shapes->outputs[index];
+    hold(place, numpy_empty(output.shape, output.dtype));
+    /* Without bytes there is no memory to write to, and the library leaves the output alone. */
+    if (outputs[place].capacity == 0) outputs[place].data = nullptr;
+}
+
+void Call::take_given_output(uint32_t place, const OutputShapes *shapes, uint32_t index,
+                             nb::handle array)
+{
+    const Port &port = model->outputs[index];
+    sp_host_tensor given = {};
+    hold(place, array);
+    is_given[place] = true;
+    const Py_buffer &view = views[view_count - 1];
+    const sp_dtype dtype = dtype_of_format(view.format, view.itemsize);
+    const sp_dtype wanted = shapes != nullptr ? shapes->outputs[index].dtype : port.info.dtype;
+    if (wanted != SP_DTYPE_NONE && dtype != wanted) {
+        raise_type("output '%s' is %s; the array given has elements of type %s", port.name.c_str(),
+                   dtype_name(wanted), dtype_name(dtype));
+    }
+    if (!buffer_shape(view, &given)) {
+        raise_value("output '%s': the array given is not contiguous", port.name.c_str());
+    }
+    outputs[place].rank = given.rank;
+    std::copy(given.shape, given.shape + given.rank, outputs[place].shape);
+    if (shapes != nullptr && !shape_is(shapes->outputs[index].shape, given)) {
+        raise_value("output '%s' has shape %s; the array given has %s", port.name.c_str(),
+                    nb::repr(shapes->outputs[index].shape).c_str(),
+                    shape_text(given.shape, given.rank).c_str());
+    }
+}
+
+void Call::take_output(uint32_t place, uint32_t index, nb::handle array)
+{
+    outputs[place].name = model->outputs[index].name.c_str();
+    output_index[place] = index;
+    if (array.is_none()) take_new_output(place, known, index);
+    else take_given_output(place, known, index, array);
+}
+
+void Call::take_outputs(nb::handle given)
+{
+    const auto all = static_cast<uint32_t>(model->outputs.size());
+    const bool is_dict = PyDict_Check(given.ptr());
+    const uint32_t count = given.is_none() ? all : static_cast<uint32_t>(nb::len(given));
+    if (count > all || (!is_dict && count != all)) {
+        raise_type("%u outputs given; the model has %u", count, all);
+    }
+    outputs.make(count);
+    arrays.make(count);
+    is_given.make(count);
+    output_index.make(count);
+    /* Counted once they have names: the destructor frees what it finds. */
+    output_count = count;
+    if (!is_dict) {
+        for (uint32_t i = 0; i < count; i++) {
+            take_output(i, i, given.is_none() ? nb::handle(Py_None) : nb::handle(given[i]));
+        }
+        return;
+    }
+    uint32_t place = 0;
+    for (const auto &[name, value] : nb::borrow<nb::dict>(given)) {
+        const int64_t index = Model::find(model->outputs, name);
+        if (index < 0) raise_type("the model has no output '%s'", nb::str(name).c_str());
+        take_output(place++, static_cast<uint32_t>(index), value);
+    }
+}
+
+/* ---- runs ---- */
+
+sp_status Call::run_once()
+{
+    const sp_model handle = model->open_handle();
+    const auto run = [&] {
+        return sp_model_run(handle, inputs.data(), input_count, outputs.data(), output_count);
+    };
+    if (model->release == ReleaseGil::never) return run();
+    if (model->release == ReleaseGil::automatic) {
+        const sp_status status = sp_model_try_run(handle, short_run_ns, inputs.data(), input_count,
+                                                  outputs.data(), output_count);
+        if (status != SP_BUSY) return status;
+    }
+    return unlocked(run);
+}
+
+/* After a run that needed other sizes than an earlier one with the same shapes: they follow from
+ * values. False: all arrays are the caller's. */
+bool Call::let_library_allocate()
+{
+    bool has_own = false;
+    model->is_dynamic = true;
+    has_key = false;
+    for (uint32_t i = 0; i < output_count; i++) {
+        if (is_given[i] || !arrays[i].is_valid()) continue;
+        has_own = true;
+        arrays[i].reset();
+        outputs[i].data = nullptr;
+        outputs[i].capacity = 0;
+    }
+    return has_own;
+}
+
+void Call::check_given_shapes()
+{
+    for (uint32_t i = 0; i < output_count; i++) {
+        if (!is_given[i]) continue;
+        const nb::object shape = arrays[i].attr("shape");
+        if (shape_is(shape, outputs[i])) continue;
+        raise_value("output '%s' has shape %s; the array given has %s", outputs[i].name,
+                    shape_text(outputs[i].shape, outputs[i].rank).c_str(), nb::repr(shape).c_str());
+    }
+}
+
+/* Of a model whose shapes do not follow from values, once all outputs were requested. */
+void Call::learn_shapes()
+{
+    if (!has_key || output_count != model->outputs.size()) return;
+    sp_model_info info;
+    check(sp_model_get_info(model->open_handle(), &info));
+    if (info.partial_plan_count != 0) model->is_dynamic = true;
+    if (model->is_dynamic) return;
+    OutputShapes shapes;
+    shapes.key = std::move(key);
+    shapes.outputs.resize(output_count);
+    for (uint32_t i = 0; i < output_count; i++) {
+        shapes.outputs[output_index[i]] = {outputs[i].dtype,
+                                           shape_tuple(outputs[i].shape, outputs[i].rank)};
+    }
+    model->add_shapes(std::move(shapes));
+}
+
+bool Call::has_other_sizes(sp_status status)
+{
+    if (known == nullptr) return false;
+    if (status == SP_MISMATCH) return true;
+    for (uint32_t i = 0; i < output_count && status == SP_OK; i++) {
+        if (!is_given[i] && arrays[i].is_valid() && outputs[i].bytes != outputs[i].capacity) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void Call::run()
+{
+    sp_status status = run_once();
+    if (has_other_sizes(status) && let_library_allocate()) status = run_once();
+    release_views();
+    check(status);
+}
+
+nb::object Call::results(bool is_single)
+{
+    release_views();
+    if (known == nullptr) {
+        check_given_shapes();
+        learn_shapes();
+    }
+    for (uint32_t i = 0; i < output_count; i++) {
+        if (arrays[i].is_valid()) continue;
+        const sp_host_tensor tensor = outputs[i];
+        outputs[i].data = nullptr;
+        arrays[i] = array_of_output(tensor);
+    }
+    const uint32_t count = output_count;
+    output_count = 0; /* all memory belongs to arrays now */
+    if (is_single && count == 1) return std::move(arrays[0]);
+    PyObject *tuple = PyTuple_New(count);
+    if (tuple == nullptr) throw nb::python_error();
+    for (uint32_t i = 0; i < count; i++) {
+        PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), arrays[i].release().ptr());
+    }
+    return nb::steal(tuple);
+}
+
+void Call::take_from(sp_future future)
+{
+    for (uint32_t i = 0; i < output_count; i++) {
+        const char *name = outputs[i].name;
+        check(sp_future_take_output(future, i, &outputs[i]));
+        outputs[i].name = name;
+    }
+}
+
+void bind_call(nb::module_ &m)
+{
+    m.def(
+        "call",
+        [](Model &model, const nb::tuple &values, const nb::dict &named, nb::handle outputs,
+           bool is_raw) -> nb::object {
+            Call call(model);
+            if (!call.take_inputs(values, named, is_raw)) return nb::borrow(Py_NotImplemented);
+            call.take_outputs(outputs);
+            call.run();
+            return call.results(!PyDict_Check(outputs.ptr()));
+        },
+        nb::arg("model"), nb::arg("values"), nb::arg("named"), nb::arg("outputs").none(),
+        nb::arg("is_raw"),
+        "Runs the model. NotImplemented: inputs must be converted first. One output is returned "
+        "as it is, several as a tuple.");
+}
+
+} // namespace py

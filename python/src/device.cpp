@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device.hpp"
+
+#include <cstring>
+#include <new>
+
+#include <streampool/runtime.h>
+#include <streampool/storage.h>
+
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+namespace
+{
+
+void open(Device *self, const char *kind)
+{
+    sp_device handle;
+    check(unlocked([&] { return sp_device_open(kind, &handle); }));
+    new (self) Device{handle};
+}
+
+sp_device_info info_of(const Device &device)
+{
+    sp_device_info info;
+    check(sp_device_get_info(device.handle, &info));
+    return info;
+}
+
+sp_memory_stats stats_of(nb::handle device)
+{
+    sp_memory_stats stats;
+    check(sp_device_get_memory_stats(device_of(device), &stats));
+    return stats;
+}
+
+nb::dict memory_stats(nb::handle device)
+{
+    const sp_memory_stats stats = stats_of(device);
+    nb::dict all;
+#define SP_PY_FIELD(name) all[#name] = stats.name
+    SP_PY_FIELD(in_use_bytes);
+    SP_PY_FIELD(cached_bytes);
+    SP_PY_FIELD(reserved_bytes);
+    SP_PY_FIELD(peak_bytes);
+    SP_PY_FIELD(allocations);
+    SP_PY_FIELD(frees);
+    SP_PY_FIELD(device_allocations);
+    SP_PY_FIELD(waits);
+    SP_PY_FIELD(pinned_bytes);
+#undef SP_PY_FIELD
+    return all;
+}
+
+void set_memory_fraction(double fraction, nb::handle device)
+{
+    const Device chosen = {device_of(device)};
+    if (!(fraction > 0 && fraction <= 1)) raise_value("the fraction is above 0 and at most 1");
+    const double bytes = static_cast<double>(info_of(chosen).memory_bytes) * fraction;
+    check(sp_device_set_memory_limit(chosen.handle, bytes < 1 ? 1 : static_cast<uint64_t>(bytes)));
+}
+
+uint32_t device_count()
+{
+    check(sp_init());
+    return sp_device_count();
+}
+
+void bind_class(nb::module_ &m)
+{
+    nb::class_<Device>(m, "Device", "A device.")
+        .def("__init__", open, nb::arg("kind"),
+             "\"cpu\", \"null\" (a new simulated accelerator each time) or \"cuda:0\".")
+        .def_prop_ro("name", [](const Device &d) { return nb::str(info_of(d).name); })
+        .def_prop_ro("kind", [](const Device &d) { return nb::str(info_of(d).kind); })
+        .def_prop_ro("memory_bytes", [](const Device &d) { return info_of(d).memory_bytes; })
+        .def_prop_ro(
+            "width", [](const Device &d) { return info_of(d).width; },
+            "Streams that execute at the same time.")
+        .def_prop_ro(
+            "run_slots", [](const Device &d) { return info_of(d).run_slots; },
+            "Runs of models that compute at the same time.")
+        .def_prop_ro(
+            "stream_count", [](const Device &d) { return info_of(d).stream_count; },
+            "Size of the pool of streams.")
+        .def(
+            "close",
+            [](const Device &d) { check(unlocked([&] { return sp_device_close(d.handle); })); },
+            "Waits for all accepted work and closes the device. ValueError for cpu.")
+        .def("__eq__",
+             [](const Device &a, nb::handle b) {
+                 return nb::isinstance<Device>(b) &&
+                        nb::cast<const Device &>(b).handle.bits == a.handle.bits;
+             })
+        .def("__hash__", [](const Device &d) { return d.handle.bits; })
+        .def("__repr__", [](const Device &d) {
+            return nb::str("streampool.Device('{}')").format(info_of(d).name);
+        });
+}
+
+void bind_memory_calls(nb::module_ &m)
+{
+    m.def("memory_stats", memory_stats, nb::arg("device") = "cpu",
+          "The counters of the device's allocator, in bytes and numbers, by name.");
+    m.def(
+        "current_allocated_memory", [](nb::handle d) { return stats_of(d).in_use_bytes; },
+        nb::arg("device") = "cpu", "Bytes in live tensors, models and runs.");
+    m.def(
+        "driver_allocated_memory", [](nb::handle d) { return stats_of(d).reserved_bytes; },
+        nb::arg("device") = "cpu",
+        "Bytes that the allocator has from the device: in use, and cached for reuse.");
+    m.def(
+        "max_memory_allocated", [](nb::handle d) { return stats_of(d).peak_bytes; },
+        nb::arg("device") = "cpu",
+        "The highest driver_allocated_memory(), since reset_peak_memory_stats().");
+    m.def(
+        "reset_peak_memory_stats",
+        [](nb::handle d) { check(sp_device_reset_peak_memory(device_of(d))); },
+        nb::arg("device") = "cpu", "max_memory_allocated() begins again at what is allocated now.");
+    m.def(
+        "recommended_max_memory",
+        [](nb::handle d) { return info_of(Device{device_of(d)}).memory_bytes; },
+        nb::arg("device") = "cpu", "Bytes of memory that the device has.");
+    m.def(
+        "empty_cache",
+        [](nb::handle d) {
+            const sp_device device = device_of(d);
+            check(unlocked([&] { return sp_device_empty_cache(device); }));
+        },
+        nb::arg("device") = "cpu", "Returns unused cached memory to the device.");
+    m.def("set_per_process_memory_fraction", set_memory_fraction, nb::arg("fraction"),
+          nb::arg("device") = "cpu",
+          "Limits the allocator to a part of the device's memory, above 0 and at most 1.");
+}
+
+} // namespace
+
+sp_device device_of(nb::handle device)
+{
+    static sp_device null; /* process-wide; with the interpreter's lock */
+    if (nb::isinstance<Device>(device)) return nb::cast<const Device &>(device).handle;
+    if (!PyUnicode_Check(device.ptr())) raise_type("a device is a Device or its name");
+    const char *name = nb::borrow<nb::str>(device).c_str();
+    const bool is_null = strcmp(name, "null") == 0;
+    if (is_null && null.bits != 0) return null;
+    sp_device handle;
+    check(unlocked([&] { return sp_device_open(name, &handle); }));
+    if (is_null && null.bits == 0) null = handle;
+    return is_null ? null : handle;
+}
+
+void bind_device(nb::module_ &m)
+{
+    bind_class(m);
+    bind_memory_calls(m);
+    m.def("version", [] { return nb::str(sp_version()); }, "The version of the library.");
+    m.def(
+        "device", [](nb::handle d) { return Device{device_of(d)}; }, nb::arg("name") = "cpu",
+        "The device of that name: \"cpu\", \"cuda:0\", or \"null\", one simulated accelerator. A "
+        "Device is returned as it is.");
+    m.def(
+        "is_available", [] { return device_count() > 0; },
+        "Whether the library has a device to run on.");
+    m.def("device_count", device_count, "The number of open devices; the cpu is always open.");
+    m.def(
+        "synchronize",
+        [](nb::handle d) {
+            const sp_device device = device_of(d);
+            check(unlocked([&] { return sp_device_synchronize(device); }));
+        },
+        nb::arg("device") = "cpu",
+        "Waits until everything submitted to any stream of the device has completed.");
+}
+
+} // namespace py

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Capsules of DLPack in both directions: the versioned struct of DLPack 1.x, which the library has,
+ * and the older one without version and flags, which NumPy 1 and PyTorch until 2.8 exchange. */
+#include "dlpack.hpp"
+
+#include <streampool/dlpack.h>
+
+#include <cstring>
+#include <memory>
+
+#include "device.hpp"
+#include "errors.hpp"
+#include "future.hpp"
+#include "gil.hpp"
+#include "tensor.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+namespace
+{
+
+/* DLManagedTensor of DLPack before 1.0. */
+struct OldManaged {
+    sp_dlpack_view dl_tensor;
+    void *manager_ctx;
+    void (*deleter)(OldManaged *self);
+};
+
+/* A producer's tensor. The library ends it on one of its threads, where the producer's deleter must
+ * not run, since it takes the interpreter's lock: so it is pushed, and deleted by a drain. */
+struct Imported : Completed {
+    sp_dlpack_managed managed;    /* what the library has */
+    sp_dlpack_managed *versioned; /* the producer's; one of the two */
+    OldManaged *old;
+    sp_py_completion_list *list;
+};
+
+void delete_imported(Imported *imported)
+{
+    if (imported->versioned != nullptr) {
+        if (imported->versioned->deleter != nullptr) {
+            imported->versioned->deleter(imported->versioned);
+        }
+    } else if (imported->old->deleter != nullptr) {
+        imported->old->deleter(imported->old);
+    }
+    sp_py_completion_list_release(imported->list);
+    delete imported;
+}
+
+void drain_imported(Completed *completed, nb::list *futures)
+{
+    (void)futures;
+    delete_imported(static_cast<Imported *>(completed));
+}
+
+void push_imported(sp_dlpack_managed *managed)
+{
+    auto *imported = static_cast<Imported *>(managed->manager_ctx);
+    sp_py_completion_list *list = imported->list;
+    sp_py_completion_list_retain(list);
+    sp_py_completion_list_push(list, &imported->link);
+    sp_py_completion_list_release(list);
+}
+
+nb::object import_capsule(nb::handle capsule)
+{
+    auto imported = std::make_unique<Imported>();
+    const bool is_versioned = PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned");
+    const char *name = is_versioned ? "dltensor_versioned" : "dltensor";
+    void *pointer = PyCapsule_GetPointer(capsule.ptr(), name);
+    if (pointer == nullptr) throw nb::python_error();
+    imported->drain = drain_imported;
+    imported->managed.version = {SP_DLPACK_MAJOR, SP_DLPACK_MINOR};
+    imported->managed.manager_ctx = imported.get();
+    imported->managed.deleter = push_imported;
+    if (is_versioned) {
+        imported->versioned = static_cast<sp_dlpack_managed *>(pointer);
+        imported->managed.version = imported->versioned->version;
+        imported->managed.flags = imported->versioned->flags;
+        imported->managed.dl_tensor = imported->versioned->dl_tensor;
+    } else {
+        imported->old = static_cast<OldManaged *>(pointer);
+        imported->managed.dl_tensor = imported->old->dl_tensor;
+    }
+    sp_tensor handle;
+    check(unlocked([&] { return sp_tensor_from_dlpack(&imported->managed, nullptr, &handle); }));
+    imported->list = default_list()->list;
+    sp_py_completion_list_retain(imported->list);
+    (void)imported.release();
+    PyCapsule_SetName(capsule.ptr(), is_versioned ? "used_dltensor_versioned" : "used_dltensor");
+    return tensor_object(handle);
+}
+
+/* ---- to a consumer ---- */
+
+void delete_old(OldManaged *self)
+{
+    auto *managed = static_cast<sp_dlpack_managed *>(self->manager_ctx);
+    managed->deleter(managed);
+    delete self;
+}
+
+/* Of a capsule that no consumer has used. */
+void end_capsule(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        auto *managed =
+            static_cast<sp_dlpack_managed *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+        managed->deleter(managed);
+    } else if (PyCapsule_IsValid(capsule, "dltensor")) {
+        auto *old = static_cast<OldManaged *>(PyCapsule_GetPointer(capsule, "dltensor"));
+        old->deleter(old);
+    }
+}
+
+nb::object export_capsule(const Tensor &tensor, bool is_versioned)
+{
+    sp_dlpack_managed *managed;
+    check(unlocked([&] { return sp_tensor_to_dlpack(tensor.handle, {}, &managed); }));
+    PyObject *capsule;
+    if (is_versioned) {
+        capsule = PyCapsule_New(managed, "dltensor_versioned", end_capsule);
+    } else if ((managed->flags & SP_DLPACK_READ_ONLY) != 0) {
+        managed->deleter(managed);
+        PyErr_SetString(PyExc_BufferError, "a frozen tensor is read-only, which a consumer of "
+                                           "DLPack before 1.0 is not told");
+        throw nb::python_error();
+    } else {
+        auto *old = new OldManaged{managed->dl_tensor, managed, delete_old};
+        capsule = PyCapsule_New(old, "dltensor", end_capsule);
+    }
+    if (capsule == nullptr) throw nb::python_error();
+    return nb::steal(capsule);
+}
+
+/* (type, id), as __dlpack_device__ returns it. */
+nb::tuple dlpack_device(const Tensor &tensor)
+{
+    sp_device_info info;
+    check(sp_device_get_info(tensor.info().device, &info));
+    const bool is_cuda = strcmp(info.kind, "cuda") == 0;
+    return nb::make_tuple(is_cuda ? SP_DLPACK_CUDA_MANAGED : SP_DLPACK_CPU, 0);
+}
+
+/* The protocol's method: the elements are ready when it returns, so a consumer's stream is not
+ * needed. */
+nb::object dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
+                  nb::handle dl_device, nb::handle copy)
+{
+    (void)stream;
+    if (!dl_device.is_none() && !dlpack_device(tensor).equal(dl_device)) {
+        PyErr_SetString(PyExc_BufferError, "a tensor is exported to the device that it is on");
+        throw nb::python_error();
+    }
+    if (!copy.is_none() && nb::cast<bool>(copy)) {
+        sp_tensor handle;
+        const sp_tensor_info info = tensor.info();
+        check(unlocked([&] {
+            return sp_tensor_create(info.device, info.dtype, info.rank, info.shape, &handle);
+        }));
+        const nb::object copied = tensor_object(handle);
+        check(unlocked([&] { return sp_tensor_copy(handle, tensor.handle); }));
+        return dlpack(nb::cast<const Tensor &>(copied), stream, max_version, dl_device, nb::none());
+    }
+    const bool is_versioned =
+        !max_version.is_none() && nb::cast<int>(nb::borrow<nb::tuple>(max_version)[0]) >= 1;
+    return export_capsule(tensor, is_versioned);
+}
+
+} // namespace
+
+void bind_dlpack(nb::module_ &m, nb::class_<Tensor> &c)
+{
+    c.def("__dlpack__", dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
+          nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+          nb::arg("copy") = nb::none(),
+          "A capsule over the tensor's memory, ready to be read and written.");
+    c.def("__dlpack_device__", dlpack_device);
+    m.def("import_dlpack", import_capsule, nb::arg("capsule"),
+          "A tensor over the memory of a capsule.");
+}
+
+} // namespace py

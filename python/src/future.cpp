@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "future.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <poll.h>
+
+#include "batch_queue.hpp"
+#include "call.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+struct RunLink;
+
+/* A submitted run. It ends with the last of: its Python object; the library's callback and what
+ * that has pushed. What needs the interpreter's lock is given back by finish(), or by the
+ * destructor of the Python object. */
+class Run
+{
+  public:
+    explicit Run(Model &model) : call(std::make_unique<Call>(model)) {}
+    ~Run()
+    {
+        if (!is_finished) sp_future_release(handle);
+    }
+    Run(const Run &) = delete;
+    Run &operator=(const Run &) = delete;
+
+    std::unique_ptr<Call> call;
+    sp_future handle = {};
+    sp_py_completion_list *list = nullptr;
+    PyObject *future = nullptr; /* of Python, which owns this object; its link keeps it */
+
+    bool is_done() const
+    {
+        return state.load(std::memory_order_acquire) != 0;
+    }
+    nb::object finish();
+    sp_status wait(nb::handle timeout) const;
+    void submit(sp_status (*start)(Run *run, void *queue), void *queue, CompletionList &to,
+                nb::handle python_future);
+
+  private:
+    void watch(RunLink *link);
+    static void on_complete(void *ctx, sp_status status);
+
+    /* Writable by the library's thread until `state` is 1 (release; acquire by readers). */
+    sp_status status = SP_OK;
+    std::string message;
+    std::atomic<uint32_t> state = 0;
+    bool is_finished = false; /* by the thread that has set `finishing` */
+    std::atomic_flag finishing = ATOMIC_FLAG_INIT;
+};
+
+/* The part of a run that is pushed: it keeps the Python object of the run, by its future. */
+struct RunLink : Completed {
+    Run *run;
+    PyObject *future;
+    sp_py_completion_list *list; /* a reference for the push */
+};
+
+namespace
+{
+
+CompletionList *the_default_list; /* process-wide: one interpreter */
+
+void drain_run(Completed *completed, nb::list *futures)
+{
+    auto *link = static_cast<RunLink *>(completed);
+    futures->append(nb::steal(link->future));
+    delete link;
+}
+
+} // namespace
+
+/* On a thread of the library, without the interpreter's lock. */
+void Run::on_complete(void *ctx, sp_status status)
+{
+    auto *link = static_cast<RunLink *>(ctx);
+    Run *run = link->run;
+    sp_py_completion_list *list = link->list;
+    run->status = status;
+    if (status != SP_OK) run->message = sp_last_error();
+    run->state.store(1, std::memory_order_release);
+    sp_py_completion_list_push(list, &link->link); /* the run may have ended after this */
+    sp_py_completion_list_release(list);
+}
+
+/* Of a run that has started; nothing fails here, since the run uses the arrays. */
+void Run::watch(RunLink *link)
+{
+    link->drain = drain_run;
+    link->run = this;
+    link->future = nb::borrow(future).release().ptr();
+    link->list = list;
+    sp_py_completion_list_retain(list);
+    if (sp_future_on_complete(handle, on_complete, link) == SP_OK) return;
+    /* No memory for a callback: this thread waits in its place. */
+    const sp_status waited = unlocked([&] { return sp_future_wait(handle); });
+    on_complete(link, waited);
+}
+
+void Run::submit(sp_status (*start)(Run *run, void *queue), void *queue, CompletionList &to,
+                 nb::handle python_future)
+{
+    list = to.list;
+    future = python_future.ptr();
+    auto link = std::make_unique<RunLink>();
+    check(unlocked([&] { return start(this, queue); }));
+    watch(link.release());
+}
+
+sp_status Run::wait(nb::handle timeout) const
+{
+    const sp_status waited = wait_unlocked(timeout_of(timeout), [&](int64_t ns) {
+        const sp_status now = sp_future_wait_for(handle, ns);
+        /* Of a run that ended with SP_TIMEOUT the wait is over. */
+        return now == SP_TIMEOUT && sp_future_query(handle) != SP_NOT_READY ? SP_OK : now;
+    });
+    return waited == SP_TIMEOUT || waited == SP_FORKED || waited == SP_DEADLOCK ? waited : SP_OK;
+}
+
+/* Once, of a run that is done: (True, results) or (False, exception); None on later calls. */
+nb::object Run::finish()
+{
+    if (finishing.test_and_set()) return nb::none();
+    is_finished = true;
+    /* The wait may have seen the end before the callback has run. */
+    const sp_status ended = is_done() ? status : sp_future_wait(handle);
+    const std::unique_ptr<Call> ending = std::move(call);
+    ending->release_views();
+    nb::object outcome;
+    if (ended != SP_OK) {
+        ending->free_allocated();
+        const std::string text = is_done() ? message : std::string(sp_last_error());
+        outcome = nb::make_tuple(false, error_of(ended, text.c_str()));
+    } else {
+        try {
+            ending->take_from(handle);
+            outcome = nb::make_tuple(true, ending->results(true));
+        } catch (nb::python_error &error) {
+            outcome = nb::make_tuple(false, nb::borrow(error.value()));
+        }
+    }
+    sp_future_release(handle);
+    return outcome;
+}
+
+/* ---- lists ---- */
+
+CompletionList::CompletionList() : list(sp_py_completion_list_create())
+{
+    if (list == nullptr) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        throw nb::python_error();
+    }
+}
+
+nb::list CompletionList::take()
+{
+    nb::list futures;
+    sp_py_completion *node = sp_py_completion_list_take(list);
+    while (node != nullptr) {
+        auto *completed = reinterpret_cast<Completed *>(node);
+        node = node->next;
+        completed->drain(completed, &futures);
+    }
+    return futures;
+}
+
+void CompletionList::wait()
+{
+    unlocked([&] {
+        struct pollfd readable = {sp_py_completion_list_fd(list), POLLIN, 0};
+        return poll(&readable, 1, -1);
+    });
+}
+
+CompletionList *default_list()
+{
+    return the_default_list;
+}
+
+/* ---- bindings ---- */
+
+namespace
+{
+
+sp_status start_on_model(Run *run, void *queue)
+{
+    (void)queue;
+    Call *call = run->call.get();
+    return sp_model_submit(call->model->handle, call->inputs.data(), call->input_count,
+                           call->outputs.data(), call->output_count, &run->handle);
+}
+
+sp_status start_on_queue(Run *run, void *queue)
+{
+    Call *call = run->call.get();
+    return sp_batch_queue_submit(static_cast<BatchQueue *>(queue)->handle, nullptr,
+                                 call->inputs.data(), call->input_count, call->outputs.data(),
+                                 call->output_count, &run->handle);
+}
+
+/* False: inputs must be converted first. */
+bool submit(Run &run, nb::handle queue, CompletionList &list, nb::handle future,
+            const nb::tuple &values, const nb::dict &named, bool is_raw)
+{
+    if (!run.call->take_inputs(values, named, is_raw)) return false;
+    run.call->take_outputs(nb::none());
+    (void)run.call->model->open_handle();
+    if (queue.is_none()) {
+        run.submit(start_on_model, nullptr, list, future);
+    } else {
+        auto &batch_queue = nb::cast<BatchQueue &>(queue);
+        batch_queue.check_open();
+        run.submit(start_on_queue, &batch_queue, list, future);
+    }
+    return true;
+}
+
+} // namespace
+
+void bind_future(nb::module_ &m)
+{
+    nb::class_<CompletionList>(m, "CompletionList", "Where submitted runs are found when done.")
+        .def(nb::init<>())
+        .def("fileno", [](const CompletionList &l) { return sp_py_completion_list_fd(l.list); })
+        .def("take", &CompletionList::take, "The futures whose runs are done.")
+        .def("wait", &CompletionList::wait, "Until there may be something to take.")
+        .def("wake", [](CompletionList &l) { sp_py_completion_list_wake(l.list); })
+        .def(
+            "forward",
+            [](CompletionList &l, CompletionList &to) {
+                sp_py_completion_list_forward(l.list, to.list);
+            },
+            "What is in the list, and what comes later, goes to another one.");
+    nb::class_<Run>(m, "Run", "A submitted run.")
+        .def(nb::init<Model &>())
+        .def("submit", submit, nb::arg("queue").none(), nb::arg("list"), nb::arg("future"),
+             nb::arg("values"), nb::arg("named"), nb::arg("is_raw"))
+        .def(
+            "wait",
+            [](const Run &run, nb::handle timeout) {
+                const sp_status status = run.wait(timeout);
+                if (status == SP_TIMEOUT) return false;
+                check(status);
+                return true;
+            },
+            nb::arg("timeout").none(), "False: it is not done in so many seconds.")
+        .def("finish", &Run::finish, "(is_ok, value) of a run that is done, once; then None.")
+        .def("cancel", [](const Run &run) { check(sp_future_cancel(run.handle)); });
+    the_default_list = new CompletionList(); /* for ever: runs in flight at exit push to it */
+    m.attr("default_list") = nb::cast(the_default_list, nb::rv_policy::reference);
+}
+
+} // namespace py

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Submitted runs, and the lists on which they come back to Python. */
+#ifndef SP_PYTHON_FUTURE_HPP
+#define SP_PYTHON_FUTURE_HPP
+
+#include <nanobind/nanobind.h>
+
+#include <streampool/future.h>
+
+#include "completion_list.h"
+
+namespace py
+{
+
+class Run;
+
+/* What a library's thread pushes. A thread with the interpreter's lock drains it: a run's future is
+ * added to `futures`. */
+struct Completed {
+    sp_py_completion link; /* first */
+    void (*drain)(Completed *self, nanobind::list *futures);
+};
+
+class CompletionList
+{
+  public:
+    CompletionList();
+    ~CompletionList()
+    {
+        sp_py_completion_list_release(list);
+    }
+    CompletionList(const CompletionList &) = delete;
+    CompletionList &operator=(const CompletionList &) = delete;
+
+    /* The futures of the runs that are done. */
+    nanobind::list take();
+    /* Without the lock, until there is something to take or a wake. */
+    void wait();
+
+    sp_py_completion_list *const list;
+};
+
+/* The list that the drainer thread waits for; for what belongs to no event loop. NULL before the
+ * first import has made it. */
+CompletionList *default_list();
+
+void bind_future(nanobind::module_ &m);
+
+} // namespace py
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The interpreter's lock. nanobind's own guards take it in a destructor without asking whether the
+ * interpreter still runs, which aborts at exit: see exit_guard.h. */
+#ifndef SP_PYTHON_GIL_HPP
+#define SP_PYTHON_GIL_HPP
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include <unistd.h>
+
+#include <streampool/status.h>
+
+#include "exit_guard.h"
+
+namespace py
+{
+
+/* A scope without the lock. After the interpreter's end its thread never returns. */
+class Unlocked
+{
+  public:
+    Unlocked() : state(PyEval_SaveThread()) {}
+    ~Unlocked()
+    {
+        if (!sp_py_guard_begin_take()) sp_py_park();
+        PyEval_RestoreThread(state);
+        sp_py_guard_end_take();
+    }
+    Unlocked(const Unlocked &) = delete;
+    Unlocked &operator=(const Unlocked &) = delete;
+
+  private:
+    PyThreadState *state;
+};
+
+template <class Call> auto unlocked(Call call)
+{
+    const Unlocked scope;
+    return call();
+}
+
+/* A wait without the lock. On the main thread it is cut into slices, between which Python's signal
+ * handlers run: KeyboardInterrupt ends it. `wait(ns)` returns SP_TIMEOUT if it is not over yet. */
+template <class Wait> sp_status wait_unlocked(int64_t timeout_ns, Wait wait)
+{
+    using clock = std::chrono::steady_clock;
+    constexpr int64_t slice_ns = 20'000'000;
+    const bool is_main = gettid() == getpid();
+    const auto begin = clock::now();
+    for (;;) {
+        int64_t rest_ns = -1;
+        if (timeout_ns >= 0) {
+            const auto spent = std::chrono::nanoseconds(clock::now() - begin).count();
+            rest_ns = std::max<int64_t>(timeout_ns - spent, 0);
+        }
+        const bool is_slice = is_main && (rest_ns < 0 || rest_ns > slice_ns);
+        const int64_t now_ns = is_slice ? slice_ns : rest_ns;
+        const sp_status status = unlocked([&] { return wait(now_ns); });
+        if (is_main && PyErr_CheckSignals() != 0) throw nanobind::python_error();
+        if (status != SP_TIMEOUT || !is_slice) return status;
+    }
+}
+
+/* Seconds as nanoseconds; None: no limit. */
+inline int64_t timeout_of(nanobind::handle seconds)
+{
+    if (seconds.is_none()) return -1;
+    const double value = nanobind::cast<double>(seconds);
+    if (!(value > 0)) return 0;
+    return value > 9e9 ? -1 : static_cast<int64_t>(value * 1e9);
+}
+
+} // namespace py
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The extension module: thin, private, over the public headers. Its Python layer is the package. */
+#include <nanobind/nanobind.h>
+
+#include <stdexcept>
+
+#include "batch_queue.hpp"
+#include "call.hpp"
+#include "device.hpp"
+#include "dtypes.hpp"
+#include "errors.hpp"
+#include "exit_guard.h"
+#include "future.hpp"
+#include "gil.hpp"
+#include "memory.hpp"
+#include "model.hpp"
+#include "ops.hpp"
+#include "stream.hpp"
+#include "tensor.hpp"
+
+namespace nb = nanobind;
+
+namespace
+{
+
+/* State of the process, and one lock of the interpreter, are taken for granted everywhere. */
+void refuse_subinterpreters()
+{
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return;
+    /* nanobind makes this an ImportError. */
+    throw std::runtime_error(
+        "streampool does not work in a subinterpreter: import it in the main one");
+}
+
+/* With the exit handlers of Python: later, no thread may come back to the interpreter. */
+void close_guard()
+{
+    PyThreadState *state = PyEval_SaveThread();
+    sp_py_guard_close();
+    PyEval_RestoreThread(state);
+}
+
+} // namespace
+
+NB_MODULE(_core, m)
+{
+    refuse_subinterpreters();
+    nb::set_leak_warnings(false); /* threads that are parked at exit keep what they use */
+    py::bind_errors(m);
+    py::bind_dtypes(m);
+    py::bind_device(m);
+    py::bind_stream(m);
+    py::bind_host_memory(m);
+    py::bind_tensor(m);
+    py::bind_ops(m);
+    py::bind_model(m);
+    py::bind_call(m);
+    py::bind_batch_queue(m);
+    py::bind_future(m);
+    m.def("close_guard", close_guard);
+    m.def("after_fork", sp_py_guard_after_fork);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops.hpp"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <streampool/operators.h>
+
+#include "call.hpp"
+#include "device.hpp"
+#include "dtypes.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "tensor.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+namespace
+{
+
+/* The attributes of a call, and what their fields point to: deques, whose elements stay in place.
+ */
+struct Attributes {
+    std::vector<sp_op_attribute> all;
+    std::deque<std::string> texts;
+    std::deque<std::vector<float>> floats;
+    std::deque<std::vector<int64_t>> ints;
+    std::deque<std::vector<const char *>> strings;
+    std::deque<sp_host_tensor> tensors;
+    std::vector<Py_buffer> views;
+
+    ~Attributes()
+    {
+        for (Py_buffer &view : views) PyBuffer_Release(&view);
+    }
+    const char *text(nb::handle value)
+    {
+        return texts.emplace_back(nb::cast<nb::str>(value).c_str()).c_str();
+    }
+    void add(nb::handle name, int type, nb::handle value);
+    void set_list(sp_op_attribute *attribute, nb::handle value);
+    const sp_host_tensor *tensor(nb::handle array);
+};
+
+const sp_host_tensor *Attributes::tensor(nb::handle array)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+        throw nb::python_error();
+    }
+    views.push_back(view);
+    sp_host_tensor &tensor = tensors.emplace_back();
+    tensor.dtype = dtype_of_format(view.format, view.itemsize);
+    if (tensor.dtype == SP_DTYPE_NONE || view.ndim > SP_MAX_RANK) {
+        raise_type("an attribute's array has a dtype or rank that tensors do not have");
+    }
+    tensor.data = view.buf;
+    tensor.bytes = static_cast<uint64_t>(view.len);
+    tensor.rank = static_cast<uint32_t>(view.ndim);
+    for (int i = 0; i < view.ndim; i++) tensor.shape[i] = view.shape[i];
+    return &tensor;
+}
+
+void Attributes::set_list(sp_op_attribute *attribute, nb::handle value)
+{
+    attribute->count = static_cast<uint32_t>(nb::len(value));
+    if (attribute->type == SP_OP_FLOATS) {
+        auto &list = floats.emplace_back();
+        for (const nb::handle item : value) list.push_back(nb::cast<float>(item));
+        attribute->floats = list.data();
+    } else if (attribute->type == SP_OP_INTS) {
+        auto &list = ints.emplace_back();
+        for (const nb::handle item : value) list.push_back(nb::cast<int64_t>(item));
+        attribute->ints = list.data();
+    } else {
+        auto &list = strings.emplace_back();
+        for (const nb::handle item : value) list.push_back(text(item));
+        attribute->strings = list.data();
+    }
+}
+
+void Attributes::add(nb::handle name, int type, nb::handle value)
+{
+    sp_op_attribute attribute = {};
+    attribute.name = text(name);
+    attribute.type = static_cast<sp_op_attribute_type>(type);
+    switch (attribute.type) {
+    case SP_OP_FLOAT:
+        attribute.f = nb::cast<float>(value);
+        break;
+    case SP_OP_INT:
+        attribute.i = nb::cast<int64_t>(value);
+        break;
+    case SP_OP_STRING:
+        attribute.s = text(value);
+        break;
+    case SP_OP_TENSOR:
+        attribute.t = tensor(value);
+        break;
+    case SP_OP_GRAPH:
+        raise_type("attribute '%s' is a graph", attribute.name);
+    case SP_OP_FLOATS:
+    case SP_OP_INTS:
+    case SP_OP_STRINGS:
+        set_list(&attribute, value);
+        break;
+    }
+    all.push_back(attribute);
+}
+
+/* `attributes`: (name, type, value); an input may be None. */
+nb::list run(const char *op, const nb::list &inputs, const nb::list &attributes, uint32_t outputs,
+             nb::handle device, uint32_t opset)
+{
+    Attributes chosen;
+    for (const nb::handle item : attributes) {
+        const auto triple = nb::borrow<nb::tuple>(item);
+        chosen.add(triple[0], nb::cast<int>(triple[1]), triple[2]);
+    }
+    std::vector<sp_tensor> tensors, results(outputs);
+    for (const nb::handle input : inputs) {
+        tensors.push_back(input.is_none() ? sp_tensor{} : nb::cast<const Tensor &>(input).handle);
+    }
+    sp_op_options options = {};
+    options.opset = opset;
+    options.attributes = chosen.all.data();
+    options.attribute_count = static_cast<uint32_t>(chosen.all.size());
+    if (!device.is_none()) options.device = device_of(device);
+    check(unlocked([&] {
+        return sp_op_run(op, &options, tensors.data(), static_cast<uint32_t>(tensors.size()),
+                         results.data(), outputs);
+    }));
+    nb::list all;
+    for (const sp_tensor handle : results) all.append(tensor_object(handle));
+    return all;
+}
+
+nb::list attributes_of(uint32_t index, uint32_t count)
+{
+    nb::list all;
+    for (uint32_t i = 0; i < count; i++) {
+        sp_op_attribute_info info;
+        check(sp_op_get_attribute(index, i, &info));
+        all.append(nb::make_tuple(info.name, static_cast<int>(info.type), info.is_required));
+    }
+    return all;
+}
+
+nb::object count_of(uint32_t count)
+{
+    return count == SP_OP_ANY_COUNT ? nb::none() : nb::object(nb::int_(count));
+}
+
+nb::list types_of(uint32_t index, const sp_op_info &info)
+{
+    nb::list all;
+    for (uint32_t input = 0; input < info.typed_input_count; input++) {
+        sp_op_input_types types;
+        nb::list names;
+        check(sp_op_get_input_types(index, input, &types));
+        for (int dtype = SP_F32; dtype <= SP_BOOL && !types.is_like; dtype++) {
+            if ((types.dtypes & SP_DTYPE_BIT(dtype)) == 0) continue;
+            names.append(dtype_name(static_cast<sp_dtype>(dtype)));
+        }
+        all.append(types.is_like ? nb::object(nb::int_(types.like)) : nb::object(names));
+    }
+    return all;
+}
+
+/* The newest version of each operator. */
+nb::list table()
+{
+    nb::list all;
+    const uint32_t newest = sp_op_newest_opset();
+    for (uint32_t i = 0; i < sp_op_count(); i++) {
+        sp_op_info info;
+        check(sp_op_get_info(i, &info));
+        if (info.until != newest) continue;
+        all.append(nb::make_tuple(info.name, info.min_inputs, count_of(info.max_inputs),
+                                  info.min_outputs, count_of(info.max_outputs), types_of(i, info),
+                                  attributes_of(i, info.attribute_count)));
+    }
+    return all;
+}
+
+} // namespace
+
+void bind_ops(nb::module_ &m)
+{
+    m.def("op_run", run, nb::arg("op"), nb::arg("inputs"), nb::arg("attributes"),
+          nb::arg("outputs"), nb::arg("device").none(), nb::arg("opset"));
+    m.def("op_table", table,
+          "(name, inputs at least, at most, outputs at least, at most, dtypes of inputs, (name, "
+          "type, is_required) of attributes) of each operator.");
+}
+
+} // namespace py

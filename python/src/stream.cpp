@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream.hpp"
+
+#include <new>
+#include <vector>
+
+#include "device.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+namespace
+{
+
+/* `with streampool.stream(s)`; one object may be entered several times. */
+class Scope
+{
+  public:
+    explicit Scope(nb::object of) : stream(std::move(of))
+    {
+        (void)nb::cast<const Stream &>(stream);
+    }
+    nb::object enter()
+    {
+        sp_stream_guard guard;
+        check(sp_stream_guard_begin(nb::cast<const Stream &>(stream).handle, &guard));
+        guards.push_back(guard);
+        return stream;
+    }
+    void exit()
+    {
+        const sp_stream_guard guard = guards.back();
+        guards.pop_back();
+        check(sp_stream_guard_end(&guard));
+    }
+
+  private:
+    const nb::object stream;
+    std::vector<sp_stream_guard> guards;
+};
+
+sp_stream current_of(sp_device device)
+{
+    sp_stream handle;
+    check(unlocked([&] { return sp_stream_current(device, &handle); }));
+    return handle;
+}
+
+/* None: the thread's current stream of cpu. */
+sp_stream stream_or_current(nb::handle stream)
+{
+    return stream.is_none() ? current_of({}) : nb::cast<const Stream &>(stream).handle;
+}
+
+void new_stream(Stream *self, nb::handle device)
+{
+    sp_stream handle;
+    const sp_device chosen = device_of(device);
+    check(unlocked([&] { return sp_stream_from_pool(chosen, &handle); }));
+    new (self) Stream(handle, true);
+}
+
+Stream *current_stream(nb::handle device)
+{
+    return new Stream(current_of(device_of(device)), false);
+}
+
+Stream *default_stream(nb::handle device)
+{
+    sp_stream handle;
+    check(sp_stream_default(device_of(device), &handle));
+    return new Stream(handle, false);
+}
+
+/* False: not ready yet. */
+bool is_done(sp_status status)
+{
+    if (status == SP_NOT_READY) return false;
+    check(status);
+    return true;
+}
+
+void event_wait(const Event &event, nb::handle timeout)
+{
+    check(wait_unlocked(timeout_of(timeout),
+                        [&](int64_t ns) { return sp_event_synchronize_for(event.handle, ns); }));
+}
+
+double elapsed_ms(const Event &start, const Event &end)
+{
+    int64_t ns;
+    event_wait(start, nb::none());
+    event_wait(end, nb::none());
+    check(unlocked([&] { return sp_event_elapsed(start.handle, end.handle, &ns); }));
+    return static_cast<double>(ns) / 1e6;
+}
+
+nb::dict info_of(const Stream &stream)
+{
+    sp_stream_info info;
+    nb::dict all;
+    check(sp_stream_get_info(stream.handle, &info));
+#define SP_PY_FIELD(name) all[#name] = info.name
+    SP_PY_FIELD(index);
+    SP_PY_FIELD(holders);
+    SP_PY_FIELD(submissions);
+    SP_PY_FIELD(done);
+    SP_PY_FIELD(failed);
+    SP_PY_FIELD(commits);
+    SP_PY_FIELD(by_workers);
+    SP_PY_FIELD(by_helpers);
+    SP_PY_FIELD(by_host);
+#undef SP_PY_FIELD
+    return all;
+}
+
+void stream_wait(sp_stream stream, const Event &event)
+{
+    check(unlocked([&] { return sp_stream_wait_event(stream, event.handle); }));
+}
+
+/* The event, or a new one for None. */
+nb::object record_event(const Stream &stream, nb::handle given)
+{
+    nb::object event = nb::borrow(given);
+    if (given.is_none()) event = nb::cast(new Event(false), nb::rv_policy::take_ownership);
+    check(sp_event_record(nb::cast<const Event &>(event).handle, stream.handle));
+    return event;
+}
+
+void bind_stream_class(nb::module_ &m)
+{
+    nb::class_<Stream>(m, "Stream", "An in-order queue of commands on a device.")
+        .def("__init__", new_stream, nb::arg("device") = "cpu",
+             "A stream of the device's pool, leased until the object is forgotten.")
+        .def(
+            "synchronize",
+            [](const Stream &s, nb::handle timeout) {
+                check(wait_unlocked(timeout_of(timeout), [&](int64_t ns) {
+                    return sp_stream_synchronize_for(s.handle, ns);
+                }));
+            },
+            nb::arg("timeout") = nb::none(),
+            "Waits for everything submitted so far, at most `timeout` seconds (TimeoutError).")
+        .def(
+            "query", [](const Stream &s) { return is_done(sp_stream_query(s.handle)); },
+            "Whether everything submitted has completed.")
+        .def(
+            "wait_event", [](const Stream &s, const Event &e) { stream_wait(s.handle, e); },
+            nb::arg("event"), "Later commands of the stream wait, on the device, for the event.")
+        .def(
+            "wait_stream",
+            [](const Stream &s, const Stream &other) {
+                const nb::object event = record_event(other, nb::none());
+                stream_wait(s.handle, nb::cast<const Event &>(event));
+            },
+            nb::arg("stream"),
+            "Later commands of this stream wait for everything submitted to the other one so far.")
+        .def("record_event", record_event, nb::arg("event") = nb::none(),
+             "Records an event, a new one by default, on this stream, and returns it.")
+        .def(
+            "flush", [](const Stream &s) { check(sp_stream_flush(s.handle)); },
+            "Starts submitted work now.")
+        .def("info", info_of, "Counters of the stream, by name.")
+        .def("__eq__",
+             [](const Stream &a, nb::handle b) {
+                 return nb::isinstance<Stream>(b) &&
+                        nb::cast<const Stream &>(b).handle.bits == a.handle.bits;
+             })
+        .def("__hash__", [](const Stream &s) { return s.handle.bits; });
+}
+
+void bind_stream_calls(nb::module_ &m)
+{
+    nb::class_<Scope>(m, "stream",
+                      "`with streampool.stream(s):` makes `s` the thread's current stream of its "
+                      "device.")
+        .def(nb::init<nb::object>(), nb::arg("stream"))
+        .def("__enter__", &Scope::enter)
+        .def("__exit__", [](Scope &scope, const nb::args &) { scope.exit(); });
+    m.def("current_stream", current_stream, nb::rv_policy::take_ownership,
+          nb::arg("device") = "cpu", "The calling thread's current stream of the device.");
+    m.def("default_stream", default_stream, nb::rv_policy::take_ownership,
+          nb::arg("device") = "cpu",
+          "The default stream of the device, which is the main thread's.");
+    m.def(
+        "release_current_thread_slot",
+        [] { check(unlocked([] { return sp_thread_release_stream(); })); },
+        "Gives the calling thread's own streams back to their pools before it ends.");
+}
+
+} // namespace
+
+Event::Event(bool enable_timing)
+{
+    const sp_event_options options = {.enable_timing = enable_timing};
+    check(sp_event_create(&options, &handle));
+}
+
+void bind_stream(nb::module_ &m)
+{
+    nb::class_<Event>(m, "Event", "A recorded point of a stream.")
+        .def(nb::init<bool>(), nb::arg("enable_timing") = false,
+             "With `enable_timing` records also take the time.")
+        .def(
+            "record",
+            [](const Event &e, nb::handle stream) {
+                check(sp_event_record(e.handle, stream_or_current(stream)));
+            },
+            nb::arg("stream") = nb::none(),
+            "Records everything submitted to the stream so far; None: the thread's current one.")
+        .def(
+            "wait",
+            [](const Event &e, nb::handle stream) { stream_wait(stream_or_current(stream), e); },
+            nb::arg("stream") = nb::none(),
+            "Later commands of the stream wait for the last record; None: the thread's current "
+            "stream.")
+        .def(
+            "query", [](const Event &e) { return is_done(sp_event_query(e.handle)); },
+            "Whether the last record was reached. ValueError if there is none.")
+        .def("synchronize", event_wait, nb::arg("timeout") = nb::none(),
+             "Waits for the last record, at most `timeout` seconds (TimeoutError).")
+        .def("elapsed_time", elapsed_ms, nb::arg("end"),
+             "Milliseconds from this event's record to that of `end`. Waits for both; ValueError "
+             "for an event without timing.");
+    bind_stream_class(m);
+    bind_stream_calls(m);
+}
+
+} // namespace py

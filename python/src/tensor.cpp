@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor.hpp"
+
+#include <vector>
+
+#include <streampool/ops.h>
+
+#include "device.hpp"
+#include "dlpack.hpp"
+#include "dtypes.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "tensor_ops.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+namespace
+{
+
+/* Frees the memory of an output on a thread of the library. */
+void release_memory(void *ctx, void *data)
+{
+    (void)data;
+    delete static_cast<HostMemory *>(ctx);
+}
+
+struct Sizes {
+    int64_t values[SP_MAX_RANK];
+    uint32_t count;
+};
+
+Sizes sizes_of(const nb::args &arguments)
+{
+    Sizes sizes = {};
+    /* t.reshape(2, 3) or t.reshape((2, 3)) */
+    const bool is_one = arguments.size() == 1 && PySequence_Check(nb::object(arguments[0]).ptr());
+    const nb::object sequence = is_one ? nb::object(arguments[0]) : nb::object(arguments);
+    const size_t count = nb::len(sequence);
+    if (count > SP_MAX_RANK) raise_value("%zu dimensions; a tensor has 8 at most", count);
+    for (const nb::handle size : sequence) sizes.values[sizes.count++] = nb::cast<int64_t>(size);
+    return sizes;
+}
+
+nb::object axis_view(const Tensor &tensor, sp_status (*make)(sp_tensor, int64_t, sp_tensor *),
+                     int64_t axis)
+{
+    sp_tensor handle;
+    check(make(tensor.handle, axis, &handle));
+    return tensor_object(handle);
+}
+
+/* A copy of a contiguous buffer; `dtype` is the tensor's, of the buffer's size of element. */
+nb::object tensor_of_buffer(nb::handle array, nb::handle name, nb::handle device)
+{
+    Py_buffer buffer;
+    sp_tensor handle;
+    const sp_dtype dtype = dtype_of(name);
+    const sp_device chosen = device_of(device);
+    if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+        throw nb::python_error();
+    }
+    Sizes sizes = {};
+    for (; sizes.count < SP_MAX_RANK && static_cast<int>(sizes.count) < buffer.ndim;
+         sizes.count++) {
+        sizes.values[sizes.count] = buffer.shape[sizes.count];
+    }
+    sp_status status = SP_MISMATCH;
+    const bool fits =
+        buffer.ndim <= SP_MAX_RANK && static_cast<size_t>(buffer.itemsize) == sp_dtype_bytes(dtype);
+    if (fits) {
+        status = unlocked([&] {
+            return sp_tensor_from_host(chosen, dtype, sizes.count, sizes.values, buffer.buf,
+                                       static_cast<uint64_t>(buffer.len), &handle);
+        });
+    }
+    PyBuffer_Release(&buffer);
+    if (!fits) raise_value("an array of more than 8 dimensions, or of another size of element");
+    check(status);
+    return tensor_object(handle);
+}
+
+/* A copy of the elements; of bf16 as uint16. */
+nb::object read(const Tensor &tensor)
+{
+    const sp_tensor_info info = tensor.info();
+    const sp_dtype dtype = info.dtype == SP_BF16 ? SP_U16 : info.dtype;
+    nb::object array = numpy_empty(shape_tuple(info.shape, info.rank), dtype);
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_WRITABLE) != 0) throw nb::python_error();
+    const sp_status status = unlocked([&] {
+        return sp_tensor_read(tensor.handle, buffer.buf, static_cast<uint64_t>(buffer.len));
+    });
+    PyBuffer_Release(&buffer);
+    check(status);
+    return array;
+}
+
+/* start, count, step, as of range(). */
+nb::object axis_slice(const Tensor &tensor, int64_t axis, int64_t start, int64_t count,
+                      int64_t step)
+{
+    sp_tensor handle;
+    check(sp_tensor_slice(tensor.handle, axis, start, count, step, &handle));
+    return tensor_object(handle);
+}
+
+void bind_views(nb::class_<Tensor> &c)
+{
+    c.def(
+        "reshape",
+        [](const Tensor &t, const nb::args &shape) {
+            sp_tensor handle;
+            const Sizes sizes = sizes_of(shape);
+            check(sp_tensor_reshape(t.handle, sizes.count, sizes.values, &handle));
+            return tensor_object(handle);
+        },
+        "A view with another shape; one size may be -1. ValueError if no view has that shape.");
+    c.def(
+        "expand",
+        [](const Tensor &t, const nb::args &shape) {
+            sp_tensor handle;
+            const Sizes sizes = sizes_of(shape);
+            check(sp_tensor_expand(t.handle, sizes.count, sizes.values, &handle));
+            return tensor_object(handle);
+        },
+        "A view in which dimensions of size 1 are repeated.");
+    c.def(
+        "permute",
+        [](const Tensor &t, const nb::args &axes) {
+            sp_tensor handle;
+            const Sizes sizes = sizes_of(axes);
+            check(sp_tensor_permute(t.handle, sizes.values, sizes.count, &handle));
+            return tensor_object(handle);
+        },
+        "A view whose dimension i is dimension axes[i].");
+    c.def(
+        "transpose",
+        [](const Tensor &t, int64_t axis, int64_t other) {
+            sp_tensor handle;
+            check(sp_tensor_transpose(t.handle, axis, other, &handle));
+            return tensor_object(handle);
+        },
+        nb::arg("axis") = -2, nb::arg("other") = -1, "A view with two dimensions exchanged.");
+    c.def(
+        "select",
+        [](const Tensor &t, int64_t axis, int64_t index) {
+            sp_tensor handle;
+            check(sp_tensor_select(t.handle, axis, index, &handle));
+            return tensor_object(handle);
+        },
+        nb::arg("axis"), nb::arg("index"),
+        "A view of one element along an axis, without the axis.");
+    c.def("slice", axis_slice, nb::arg("axis"), nb::arg("start"), nb::arg("count"),
+          nb::arg("step") = 1, "A view of `count` elements along an axis.");
+    c.def(
+        "squeeze",
+        [](const Tensor &t, int64_t axis) { return axis_view(t, sp_tensor_squeeze, axis); },
+        nb::arg("axis"), "A view without a dimension of size 1.");
+    c.def(
+        "unsqueeze",
+        [](const Tensor &t, int64_t axis) { return axis_view(t, sp_tensor_unsqueeze, axis); },
+        nb::arg("axis"), "A view with one more dimension of size 1.");
+    c.def(
+        "view_as",
+        [](const Tensor &t, nb::handle dtype) {
+            sp_tensor handle;
+            check(sp_tensor_view_as(t.handle, dtype_of(dtype), &handle));
+            return tensor_object(handle);
+        },
+        nb::arg("dtype"), "The same bytes as elements of another type of the same size.");
+}
+
+void bind_copies(nb::class_<Tensor> &c)
+{
+    c.def(
+        "contiguous",
+        [](const Tensor &t) {
+            sp_tensor handle;
+            check(unlocked([&] { return sp_tensor_contiguous(t.handle, &handle); }));
+            return tensor_object(handle);
+        },
+        "The tensor itself, or a contiguous copy.");
+    c.def(
+        "copy_",
+        [](nb::handle_t<Tensor> self, const Tensor &source) {
+            const Tensor &t = nb::cast<const Tensor &>(self);
+            check(unlocked([&] { return sp_tensor_copy(t.handle, source.handle); }));
+            return nb::borrow(self);
+        },
+        nb::arg("source"), "Copies the elements of a tensor of the same dtype, shape and device.");
+    c.def("read", read);
+    c.def(
+        "cast",
+        [](const Tensor &t, nb::handle dtype) {
+            sp_tensor handle;
+            const sp_dtype wanted = dtype_of(dtype);
+            check(unlocked([&] { return sp_cast(t.handle, wanted, &handle); }));
+            return tensor_object(handle);
+        },
+        nb::arg("dtype"), "The elements as another type.");
+}
+
+/* To and from what is not a tensor. */
+void bind_exchange(nb::class_<Tensor> &c)
+{
+    c.def(
+        "numpy",
+        [](const Tensor &t) {
+            (void)numpy_dtype(t.info().dtype);
+            return read(t);
+        },
+        "A copy as a NumPy array. TypeError for bfloat16, which NumPy lacks: cast it.");
+    c.def(
+        "__array__",
+        [](const Tensor &t, nb::handle dtype, nb::handle copy) {
+            if (!copy.is_none() && !nb::cast<bool>(copy)) {
+                raise_value("numpy() of a tensor is a copy; numpy.from_dlpack makes none");
+            }
+            (void)numpy_dtype(t.info().dtype);
+            const nb::object array = read(t);
+            return dtype.is_none() ? array : nb::object(array.attr("astype")(dtype));
+        },
+        nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
+    c.def(
+        "item", [](const Tensor &t) { return nb::object(read(t).attr("item")()); },
+        "The only element as a number. ValueError for several.");
+    c.def(
+        "tolist",
+        [](const Tensor &t) {
+            (void)numpy_dtype(t.info().dtype);
+            return nb::object(read(t).attr("tolist")());
+        },
+        "The elements as nested lists.");
+    c.def("__bool__", [](const Tensor &t) { return nb::cast<bool>(read(t).attr("__bool__")()); });
+    c.def("__repr__", [](const Tensor &t) {
+        const sp_tensor_info info = t.info();
+        return nb::str("streampool.Tensor(shape={}, dtype={})")
+            .format(shape_tuple(info.shape, info.rank), dtype_name(info.dtype));
+    });
+}
+
+} // namespace
+
+sp_tensor_info Tensor::info() const
+{
+    sp_tensor_info info;
+    check(sp_tensor_get_info(handle, &info));
+    return info;
+}
+
+nb::object tensor_object(sp_tensor handle)
+{
+    /* The Python layer's class, which has the operators. */
+    return nb::cast(new Tensor(handle), nb::rv_policy::take_ownership);
+}
+
+nb::object tensor_of_memory(std::unique_ptr<HostMemory> memory)
+{
+    const sp_host_tensor &tensor = memory->tensor;
+    sp_adopt_options options = {};
+    options.release = release_memory;
+    options.ctx = memory.get();
+    sp_storage storage;
+    sp_tensor handle;
+    check(sp_storage_adopt({}, tensor.data, tensor.bytes, &options, &storage));
+    const sp_host_tensor shape = memory.release()->tensor; /* of the storage now */
+    const sp_status status =
+        sp_tensor_from_storage(storage, 0, shape.dtype, shape.rank, shape.shape, nullptr, &handle);
+    sp_storage_release(storage);
+    check(status);
+    return tensor_object(handle);
+}
+
+void bind_tensor(nb::module_ &m)
+{
+    nb::class_<Tensor> c(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                         "A typed, strided array in a device's memory. Immutable in type and "
+                         "shape; uses from any thread are ordered.");
+    c.def_prop_ro(
+        "shape",
+        [](const Tensor &t) {
+            const sp_tensor_info info = t.info();
+            return shape_tuple(info.shape, info.rank);
+        },
+        "Sizes, outermost dimension first.");
+    c.def_prop_ro(
+        "strides",
+        [](const Tensor &t) {
+            const sp_tensor_info info = t.info();
+            return shape_tuple(info.strides, info.rank);
+        },
+        "In elements.");
+    c.def_prop_ro(
+        "dtype", [](const Tensor &t) { return nb::str(dtype_name(t.info().dtype)); },
+        "\"float32\", \"bfloat16\", ...");
+    c.def_prop_ro("ndim", [](const Tensor &t) { return t.info().rank; });
+    c.def_prop_ro("nbytes", [](const Tensor &t) { return t.info().bytes; });
+    c.def_prop_ro("device", [](const Tensor &t) { return Device{t.info().device}; });
+    c.def_prop_ro("is_contiguous", [](const Tensor &t) { return t.info().is_contiguous; });
+    bind_views(c);
+    bind_tensor_ops(c);
+    bind_exchange(c);
+    bind_dlpack(m, c);
+    bind_copies(c);
+    m.def("tensor_of_buffer", tensor_of_buffer);
+}
+
+} // namespace py

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor_ops.hpp"
+
+#include <streampool/ops.h>
+
+#include "device.hpp"
+#include "dtypes.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+namespace
+{
+
+/* A number as a tensor of rank 0 with the dtype of the other operand. A float for a tensor of
+ * integers is refused: the result would lose it. */
+nb::object scalar_of(nb::handle number, const Tensor &like)
+{
+    const sp_tensor_info info = like.info();
+    const bool is_float = info.dtype <= SP_BF16;
+    if (!is_float && PyFloat_Check(number.ptr())) {
+        raise_type("a float does not fit a tensor of dtype %s", dtype_name(info.dtype));
+    }
+    const sp_dtype staged = info.dtype == SP_BF16 ? SP_F32 : info.dtype;
+    const nb::object array =
+        nb::module_::import_("numpy").attr("array")(number, numpy_dtype(staged));
+    Py_buffer buffer;
+    sp_tensor handle, cast;
+    if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    sp_status status = unlocked([&] {
+        return sp_tensor_from_host(info.device, staged, 0, nullptr, buffer.buf,
+                                   static_cast<uint64_t>(buffer.len), &handle);
+    });
+    PyBuffer_Release(&buffer);
+    check(status);
+    nb::object scalar = tensor_object(handle);
+    if (staged == info.dtype) return scalar;
+    check(unlocked([&] { return sp_cast(handle, info.dtype, &cast); }));
+    return tensor_object(cast);
+}
+
+/* A null object: the operand is neither a tensor nor a number. */
+nb::object operand_of(nb::handle value, const Tensor &other)
+{
+    if (nb::isinstance<Tensor>(value)) return nb::borrow(value);
+    const bool is_number =
+        PyBool_Check(value.ptr()) || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr());
+    return is_number ? scalar_of(value, other) : nb::object();
+}
+
+template <bool is_reflected> nb::object binary(const char *op, const Tensor &self, nb::handle value)
+{
+    const nb::object operand = operand_of(value, self);
+    if (!operand.is_valid()) return nb::borrow(Py_NotImplemented);
+    const sp_tensor other = nb::cast<const Tensor &>(operand).handle;
+    const sp_tensor inputs[] = {is_reflected ? other : self.handle,
+                                is_reflected ? self.handle : other};
+    sp_tensor result;
+    check(unlocked([&] { return sp_op_run(op, nullptr, inputs, 2, &result, 1); }));
+    return tensor_object(result);
+}
+
+nb::object unary(const char *op, const Tensor &self)
+{
+    sp_tensor result;
+    check(unlocked([&] { return sp_op_run(op, nullptr, &self.handle, 1, &result, 1); }));
+    return tensor_object(result);
+}
+
+/* ---- indices ---- */
+
+nb::object sliced(const Tensor &tensor, int64_t axis, nb::handle slice)
+{
+    Py_ssize_t start, stop, step;
+    const sp_tensor_info info = tensor.info();
+    if (axis >= info.rank) raise(SP_INVALID, "more indices than the tensor has dimensions");
+    if (PySlice_Unpack(slice.ptr(), &start, &stop, &step) != 0) throw nb::python_error();
+    const Py_ssize_t count = PySlice_AdjustIndices(info.shape[axis], &start, &stop, step);
+    sp_tensor handle;
+    check(sp_tensor_slice(tensor.handle, axis, count > 0 ? start : 0, count, step, &handle));
+    return tensor_object(handle);
+}
+
+nb::object selected(const Tensor &tensor, int64_t axis, int64_t index)
+{
+    const sp_tensor_info info = tensor.info();
+    sp_tensor handle;
+    if (axis >= info.rank) raise(SP_INVALID, "more indices than the tensor has dimensions");
+    if (index >= info.shape[axis] || index < -info.shape[axis]) {
+        PyErr_SetString(PyExc_IndexError, "the index is out of range");
+        throw nb::python_error();
+    }
+    check(sp_tensor_select(tensor.handle, axis, index, &handle));
+    return tensor_object(handle);
+}
+
+nb::object unsqueezed(const Tensor &tensor, int64_t axis)
+{
+    sp_tensor handle;
+    check(sp_tensor_unsqueeze(tensor.handle, axis, &handle));
+    return tensor_object(handle);
+}
+
+/* Integers, slices and None, one or a tuple of them. A view. */
+nb::object get_item(nb::handle_t<Tensor> self, nb::handle indices)
+{
+    nb::object result = nb::borrow(self);
+    const bool is_tuple = PyTuple_Check(indices.ptr());
+    const nb::tuple all =
+        is_tuple ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(nb::borrow(indices));
+    int64_t axis = 0;
+    for (const nb::handle index : all) {
+        const Tensor &tensor = nb::cast<const Tensor &>(result);
+        if (index.is_none()) {
+            result = unsqueezed(tensor, axis++);
+        } else if (PySlice_Check(index.ptr())) {
+            result = sliced(tensor, axis++, index);
+        } else if (PyIndex_Check(index.ptr())) {
+            result = selected(tensor, axis, nb::cast<int64_t>(index));
+        } else {
+            raise_type("an index is an integer, a slice or None");
+        }
+    }
+    return result;
+}
+
+struct BinaryRow {
+    const char *method, *reflected, *op;
+};
+
+} // namespace
+
+void bind_tensor_ops(nb::class_<Tensor> &c)
+{
+    static const BinaryRow binaries[] = {
+        {"__add__", "__radd__", "Add"}, {"__sub__", "__rsub__", "Sub"},
+        {"__mul__", "__rmul__", "Mul"}, {"__truediv__", "__rtruediv__", "Div"},
+        {"__pow__", "__rpow__", "Pow"}, {"__matmul__", nullptr, "MatMul"},
+        {"__lt__", nullptr, "Less"},    {"__le__", nullptr, "LessOrEqual"},
+        {"__gt__", nullptr, "Greater"}, {"__ge__", nullptr, "GreaterOrEqual"},
+        {"__and__", nullptr, "And"},    {"__or__", nullptr, "Or"},
+        {"__xor__", nullptr, "Xor"},
+    };
+    for (const BinaryRow &row : binaries) {
+        const char *op = row.op;
+        c.def(
+            row.method, [op](const Tensor &a, nb::handle b) { return binary<false>(op, a, b); },
+            nb::is_operator());
+        if (row.reflected == nullptr) continue;
+        c.def(
+            row.reflected, [op](const Tensor &a, nb::handle b) { return binary<true>(op, a, b); },
+            nb::is_operator());
+    }
+    c.def("__neg__", [](const Tensor &t) { return unary("Neg", t); });
+    c.def("__abs__", [](const Tensor &t) { return unary("Abs", t); });
+    c.def("__invert__", [](const Tensor &t) { return unary("Not", t); });
+    c.def("__getitem__", get_item, "A view: integers, slices and None.");
+    c.def("__len__", [](const Tensor &t) {
+        const sp_tensor_info info = t.info();
+        if (info.rank == 0) raise_type("a tensor of rank 0 has no length");
+        return info.shape[0];
+    });
+}
+
+} // namespace py

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batch queues: many runs of one model in flight, computed as batches."""
+from . import _core
+from ._convert import convert
+from ._future import Future
+from ._model import Model, _as_pair
+
+
+def _options(max_batch=0, max_delay=0.0, workers=0, max_waiting=0, refuse_when_full=False):
+    return max_batch, round(max_delay * 1e9), workers, max_waiting, refuse_when_full
+
+
+class BatchQueue:
+    """Runs of one model that wait in a queue and are computed together, with the bits of lone runs.
+
+    max_batch: most runs of a batch, at most 64 (0: 64). max_delay: seconds that the oldest run waits
+    for others. workers: batches in flight. max_waiting: runs that wait. refuse_when_full: a submit
+    past that raises Error (Status.BUSY) instead of waiting. Raises ValueError for other values.
+    """
+
+    def __init__(self, model: Model, *, max_batch: int = 0, max_delay: float = 0.0, workers: int = 0,
+                 max_waiting: int = 0, refuse_when_full: bool = False):
+        self._model = model
+        self._core = _core.BatchQueue(
+            model._core, *_options(max_batch, max_delay, workers, max_waiting, refuse_when_full))
+
+    def submit(self, *values, **named) -> Future:
+        """Submits a run, as Model.submit."""
+        return self._model._submit(self._core, values, named)
+
+    def configure(self, *, max_batch: int = 0, max_delay: float = 0.0, workers: int = 0,
+                  max_waiting: int = 0, refuse_when_full: bool = False) -> None:
+        """Replaces all options, by their defaults where they are not given."""
+        self._core.configure(*_options(max_batch, max_delay, workers, max_waiting, refuse_when_full))
+
+    def flush(self) -> None:
+        """Runs that are in the queue now wait for no others."""
+        self._core.flush()
+
+    def statistics(self) -> dict:
+        """Counts of requests and batches, by name; times in nanoseconds."""
+        return self._core.statistics()
+
+    def close(self) -> None:
+        """Ends the queue. Runs inside complete; later calls raise Error."""
+        self._core.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+def configure_batch_queue(queue: BatchQueue, **options) -> None:
+    """Replaces the options of a queue: queue.configure(**options)."""
+    queue.configure(**options)
+
+
+def batch_inference(model: Model, requests) -> list:
+    """Runs the model on many inputs, each an array, a sequence or a mapping, as batches.
+
+    Returns the results in order, each as a call would. If one fails, all others are computed, and
+    its exception is raised.
+    """
+    pairs = [convert(model.inputs, *_as_pair(request)) for request in requests]
+    return [model._finish(result) for result in _core.batch_inference(model._core, pairs)]

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs that the extension does not take as they are: other dtypes, strides and libraries.
+
+An array is converted only where the dtype of the input has each value of the array's dtype.
+"""
+import numpy as np
+
+from . import _core
+
+_core.load_numpy()
+
+_SIGNIFICANT_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+_FLOATS_IN = {"float16": {"float32", "float64"}, "bfloat16": {"float32", "float64"},
+              "float32": {"float64"}, "float64": set()}
+_INTEGERS = {f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)}
+
+
+def _integer(dtype):
+    """(is_signed, bits)."""
+    return dtype[0] == "i", int(dtype.lstrip("uint"))
+
+
+def is_lossless(source: str, target: str) -> bool:
+    """Whether dtype `target` has every value of dtype `source`."""
+    if source == target or source == "bool":
+        return True
+    if source in _FLOATS_IN:
+        return target in _FLOATS_IN[source]
+    if source not in _INTEGERS:
+        return False
+    is_signed, bits = _integer(source)
+    if target in _SIGNIFICANT_BITS:
+        return bits - is_signed <= _SIGNIFICANT_BITS[target]
+    if target not in _INTEGERS:
+        return False
+    target_is_signed, target_bits = _integer(target)
+    return target_bits - target_is_signed >= bits - is_signed and target_is_signed >= is_signed
+
+
+def _of_numpy(array):
+    """(array, dtype); the elements of bfloat16 as uint16."""
+    if array.dtype.name == "bfloat16":  # of ml_dtypes
+        return array.view(np.uint16), "bfloat16"
+    return array, array.dtype.name
+
+
+def _of_dlpack(value):
+    try:
+        return _of_numpy(np.from_dlpack(value))
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        tensor = from_dlpack(value)  # a dtype that NumPy lacks
+        return tensor.read(), tensor.dtype
+
+
+def from_dlpack(value):
+    """A Tensor over the memory of another library's array on the host, without a copy."""
+    start_drainer()  # memory of the other library is given back by its thread
+    try:
+        return _core.import_dlpack(value.__dlpack__(max_version=(1, 0)))
+    except TypeError:  # of a library before DLPack 1.0
+        return _core.import_dlpack(value.__dlpack__())
+
+
+def start_drainer():
+    """Set by the package: starts the thread that drains the list of completions."""
+
+
+def array_of(value, what: str):
+    """(array, dtype) of an object by the buffer protocol, __dlpack__ or __array__, in this order."""
+    if isinstance(value, np.ndarray):
+        return _of_numpy(value)
+    try:
+        return _of_numpy(np.asarray(memoryview(value)))
+    except (TypeError, ValueError, BufferError):
+        pass
+    if getattr(value, "requires_grad", False):
+        value = value.detach()
+    if hasattr(value, "__dlpack__"):
+        try:
+            return _of_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            if not hasattr(value, "__array__"):
+                raise
+    if hasattr(value, "__array__"):
+        return _of_numpy(np.asarray(value))
+    raise TypeError(f"{what}: {type(value).__name__} is no array: it has neither the buffer protocol "
+                    "nor __dlpack__ nor __array__")
+
+
+def _bfloat16_of(array):
+    """Elements that bfloat16 has exactly, as uint16."""
+    return (np.asarray(array, np.float32, order="C").view(np.uint32) >> 16).astype(np.uint16)
+
+
+def _float32_of(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def converted(value, dtype: str, what: str):
+    """A contiguous array of that dtype ("none": its own), bfloat16 as uint16."""
+    array, own = array_of(value, what)
+    if dtype == "none" or own == dtype:
+        return np.asarray(array, order="C", dtype=array.dtype.newbyteorder("="))
+    if not is_lossless(own, dtype):
+        raise TypeError(f"{what} is {dtype}; an array of {own} cannot be converted without loss")
+    if dtype == "bfloat16":
+        return _bfloat16_of(array)
+    return np.asarray(_float32_of(array) if own == "bfloat16" else array, dtype, order="C")
+
+
+def convert(ports, values, named):
+    """(values, named) as the extension takes them."""
+    dtypes = {port.name: port.dtype for port in ports}
+    return (tuple(converted(value, port.dtype, f"input '{port.name}'")
+                  for port, value in zip(ports, values)),
+            {name: converted(value, dtypes.get(name, "none"), f"input '{name}'")
+             for name, value in named.items()})

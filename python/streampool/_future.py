@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Futures of submitted runs, and the threads and event loops that complete them.
+
+A thread of the library only pushes a finished run to a list. Of a run that was submitted in an event
+loop, the loop drains the list, many runs at one wake-up; of others a thread of its own.
+"""
+import atexit
+import concurrent.futures
+import logging
+import os
+import sys
+import threading
+import weakref
+
+from . import _convert, _core
+from ._errors import Status
+
+_log = logging.getLogger("streampool")
+
+
+def _running_loop():
+    """The event loop of the calling thread, or None. asyncio, which is slow to import, is not."""
+    events = sys.modules.get("asyncio.events")
+    return None if events is None else events._get_running_loop()
+
+
+class Future(concurrent.futures.Future):
+    """The result of a submitted run: a future of concurrent.futures that can also be awaited.
+
+    The run is in flight from the start, so cancel() is a request: it returns False, and the future
+    ends with CancelledError if it came in time.
+    """
+
+    def __init__(self, run, finish):
+        super().__init__()
+        self._run = run
+        self._finish = finish
+        self.set_running_or_notify_cancel()
+
+    def _complete(self):
+        """Sets the result of a run that is done; the first of several threads does it."""
+        outcome = self._run.finish()
+        if outcome is None:
+            return
+        is_ok, value = outcome
+        if is_ok:
+            self.set_result(self._finish(value))
+        elif value.status == Status.CANCELLED:
+            self.set_exception(concurrent.futures.CancelledError(str(value)))
+        else:
+            self.set_exception(value)
+
+    def _wait(self, timeout):
+        """Waits in the library, which needs no other thread to complete the future."""
+        if not self.done():
+            if not self._run.wait(timeout):
+                raise TimeoutError("the run is not done yet")
+            self._complete()
+
+    def result(self, timeout=None):
+        """The result of the run; waits for it, at most `timeout` seconds.
+
+        Raises TimeoutError, CancelledError, or what the run has failed with.
+        """
+        self._wait(timeout)
+        return super().result()
+
+    def exception(self, timeout=None):
+        """The exception of the run, or None; waits as result()."""
+        self._wait(timeout)
+        return super().exception()
+
+    def cancel(self):
+        """Asks the run to end early. Returns False, since it has begun."""
+        if not self.done():
+            self._run.cancel()
+        return False
+
+    def __await__(self):
+        if not self.done():
+            loop = _running_loop()
+            waiter = loop.create_future()
+            self.add_done_callback(lambda _: _wake(loop, waiter))
+            try:
+                yield from waiter
+            except BaseException:  # the task was cancelled
+                self.cancel()
+                raise
+        return super().result()
+
+
+def _set_done(waiter):
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _wake(loop, waiter):
+    if _running_loop() is loop:
+        _set_done(waiter)
+        return
+    try:
+        loop.call_soon_threadsafe(_set_done, waiter)
+    except RuntimeError:  # the loop was closed: nothing waits in it
+        pass
+
+
+def _complete_all(futures):
+    for future in futures:
+        try:
+            future._complete()
+        except BaseException:  # SystemExit in a callback; the base class logs other exceptions
+            _complete_all(futures)
+            raise
+
+
+def drain(completions):
+    """Completes the futures of all runs in the list."""
+    _complete_all(iter(completions.take()))
+
+
+# ---- the drainer: a thread for runs that were submitted outside of event loops ----
+
+_lock = threading.Lock()
+_drainer = None
+_is_ending = False
+
+
+def _drain_until_the_end():
+    while not _is_ending:
+        _core.default_list.wait()
+        try:
+            drain(_core.default_list)
+        except BaseException:  # the thread goes on for the others
+            _log.exception("exception in a callback of a future")
+
+
+def start_drainer():
+    """Starts the thread that completes futures, unless it runs.
+
+    From Python 3.12 on none can be started once the main thread has ended.
+    """
+    global _drainer
+    if _drainer is not None or _is_ending:
+        return
+    with _lock:
+        if _drainer is None:
+            thread = threading.Thread(target=_drain_until_the_end, name="streampool", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return
+            _drainer = thread
+
+
+def is_drained(completions):
+    """Whether a thread or a loop completes the runs of the list."""
+    return _drainer is not None or completions is not _core.default_list
+
+
+_convert.start_drainer = start_drainer
+
+
+def _end():
+    """At exit: ends the drainer; from now on threads that come back from the library are parked."""
+    global _is_ending
+    _is_ending = True
+    if _drainer is not None:
+        _core.default_list.wake()
+        _drainer.join(timeout=1)
+    _core.close_guard()
+
+
+def _after_fork():
+    global _drainer, _lock
+    _drainer = None
+    _lock = threading.Lock()
+    _core.after_fork()
+
+
+atexit.register(_end)
+os.register_at_fork(after_in_child=_after_fork)
+
+# ---- event loops ----
+
+_loop_lists = weakref.WeakKeyDictionary()
+
+
+def _forward_closed_loops():
+    """Runs of loops that were closed are completed by the drainer."""
+    for loop, (_, forward) in list(_loop_lists.items()):
+        if loop.is_closed():
+            del _loop_lists[loop]
+            forward()
+
+
+def _list_of_loop(loop):
+    _forward_closed_loops()
+    start_drainer()  # for runs that outlive the loop
+    completions = _core.CompletionList()
+    try:
+        loop.add_reader(completions.fileno(), drain, completions)
+    except NotImplementedError:  # a loop without file descriptors
+        return _core.default_list
+    # Once: when the loop is found closed, or is gone.
+    forward = weakref.finalize(loop, completions.forward, _core.default_list)
+    forward.atexit = False
+    _loop_lists[loop] = completions, forward
+    return completions
+
+
+def current_list():
+    """The list for runs that the calling thread submits now."""
+    loop = _running_loop()
+    if loop is None:
+        start_drainer()
+        return _core.default_list
+    known = _loop_lists.get(loop)
+    return known[0] if known is not None else _list_of_loop(loop)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators that models use, on tensors: ops.MatMul(a, b), ops.Softmax(x, axis=-1).
+
+Made from the library's table at import: a function for each operator, by its ONNX name. Inputs are
+Tensors, None for one that is left out; attributes are keywords. `outputs` is how many are returned,
+as many as the operator must have by default: one as it is, several as a tuple. `device` is for
+operators without inputs, `opset` selects an older version. A call returns when it is submitted.
+Raises TypeError, ValueError, Error.
+"""
+import inspect
+
+from . import _core
+
+_TYPES = {1: "float", 2: "int", 3: "str", 4: "array", 6: "floats", 7: "ints", 8: "strings"}
+_GRAPH = 5
+
+
+def _typed_attributes(name, types, given):
+    unknown = given.keys() - types.keys()
+    if unknown:
+        raise TypeError(f"{name} has no attribute {', '.join(sorted(unknown))}; it has: "
+                        f"{', '.join(types) or 'none'}")
+    return [(key, types[key], value) for key, value in given.items()]
+
+
+def _describe(row):
+    name, least, most, _, _, dtypes, attributes = row
+    count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+    lines = [f"The operator {name} of ONNX. Inputs: {count}."]
+    for i, allowed in enumerate(dtypes):
+        text = f"as input {allowed}" if isinstance(allowed, int) else ", ".join(allowed)
+        lines.append(f"Input {i}: {text}.")
+    for key, kind, is_required in attributes:
+        lines.append(f"{key}: {_TYPES[kind]}{', required' if is_required else ''}.")
+    return "\n".join(lines)
+
+
+def _signature(attributes):
+    kinds = inspect.Parameter
+    keywords = [kinds(key, kinds.KEYWORD_ONLY, default=kinds.empty if is_required else None)
+                for key, _, is_required in attributes]
+    own = [kinds(key, kinds.KEYWORD_ONLY, default=None) for key in ("outputs", "device", "opset")]
+    return inspect.Signature([kinds("inputs", kinds.VAR_POSITIONAL), *keywords, *own])
+
+
+def _make(row):
+    name, least_outputs, attributes = row[0], row[3], row[6]
+    types = {key: kind for key, kind, _ in attributes}
+
+    def op(*inputs, outputs=None, device=None, opset=0, **given):
+        count = max(1, least_outputs) if outputs is None else outputs
+        results = _core.op_run(name, list(inputs), _typed_attributes(name, types, given), count,
+                               device, opset)
+        return results[0] if outputs is None and count == 1 else tuple(results)
+
+    op.__name__ = op.__qualname__ = name
+    op.__module__ = __name__
+    op.__doc__ = _describe(row)
+    op.__signature__ = _signature(attributes)
+    return op
+
+
+__all__ = []
+for _row in _core.op_table():
+    if any(kind == _GRAPH for _, kind, _ in _row[6]):
+        continue
+    globals()[_row[0]] = _make(_row)
+    __all__.append(_row[0])

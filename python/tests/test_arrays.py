@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays as inputs and outputs: by which protocols, in which memory, and who keeps them."""
+import array
+import gc
+import mmap
+import sys
+
+import numpy as np
+import pytest
+
+import onnx_writer
+import streampool
+
+
+def test_an_output_is_a_writable_array_of_its_own_memory(linear, x):
+    y, other = linear(x), linear(x)
+    assert type(y) is np.ndarray and y.dtype == np.float32 and y.shape == (2, 3)
+    assert y.flags.owndata and y.flags.writeable
+    y[:] = 7
+    assert not (other == 7).any()
+
+
+def test_inputs_are_given_in_order_or_by_name(two):
+    a, b = np.float32([1, 2]), np.float32([10, 20])
+    for result in (two(a, b), two(a, b=b), two(b=b, a=a), two.run((a, b)), two.run({"a": a, "b": b})):
+        assert (result[0] == a + b).all() and (result[1] == a - b).all()
+
+
+def test_inputs_by_name_are_converted_too(two):
+    a, b = np.float16([1, 2]), np.int8([10, 20])
+    for result in (two(b=b, a=a), two(a, b=b), two.submit(b=b, a=a).result(), two.submit(a, b=b).result(),
+                   two.run({"a": a, "b": b}), streampool.batch_inference(two, [{"b": b, "a": a}])[0]):
+        assert result[0].tolist() == [11, 22] and result[1].tolist() == [-9, -18]
+
+
+def test_names_that_are_no_identifiers_are_renamed(two):
+    result = two(np.float32([3]), np.float32([1]))
+    assert result._fields == ("_0", "_1")
+    assert [port.name for port in two.outputs] == ["Identity:0", "758"]
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: x,
+    lambda x: memoryview(x),
+    lambda x: np.asfortranarray(x),
+    lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    lambda x: x[::-1][::-1],
+    lambda x: x.astype(">f4"),
+    lambda x: x.astype(np.float16).astype(np.float16),
+    lambda x: streampool.tensor(x),
+    lambda x: streampool.tensor(x.T.copy()).transpose(),
+], ids=["array", "memoryview", "fortran", "strided", "negative", "byte order", "float16", "tensor", "view"])
+def test_each_kind_of_array_gives_the_bits_of_a_plain_one(linear, make):
+    x = np.float32([[0.5, 1, 2, 4], [-1, -0.25, 8, 0]])  # float16 has these too
+    assert linear(make(x)).tobytes() == linear(x).tobytes()
+
+
+def test_read_only_arrays_and_buffers_of_the_standard_library_are_inputs(linear, x):
+    expected = linear(x)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    assert (linear(frozen) == expected).all()
+    assert (linear(np.frombuffer(x.tobytes(), np.float32).reshape(2, 4)) == expected).all()
+    cube = streampool.load(onnx_writer.unary("Neg", "float32", ["n"]))
+    assert (cube(array.array("f", [1, 2])) == [-1, -2]).all()
+    with mmap.mmap(-1, 4096) as memory:
+        assert streampool.load(onnx_writer.unary("Identity", "uint8", ["n"]))(memory).shape == (4096,)
+
+
+def test_inputs_by_dlpack_alone_and_by_array_alone(linear, x):
+    class ByDlpack:
+        def __dlpack__(self, **options):
+            return x.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+    class ByArray:
+        def __array__(self, dtype=None, copy=None):
+            return x
+
+    class Refusing(ByArray):
+        def __dlpack__(self, **options):
+            raise BufferError("a tensor that requires grad")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    for value in (ByDlpack(), ByArray(), Refusing()):
+        assert (linear(value) == linear(x)).all()
+
+
+def test_scalars_and_empty_arrays():
+    scalar = streampool.load(onnx_writer.unary("Neg", "float32", []))
+    assert scalar(np.float32(3)).shape == () and scalar(np.float32(3)) == -3
+    empty = streampool.load(onnx_writer.unary("Neg", "float32", ["n", 3]))
+    for _ in range(3):
+        assert empty(np.zeros((0, 3), np.float32)).shape == (0, 3)
+
+
+def test_run_writes_into_the_callers_arrays(linear, two, x):
+    out = np.zeros((2, 3), np.float32)
+    for _ in range(3):
+        out[:] = 0
+        assert linear.run(x, (out,)) is out and linear.run([x], out) is out
+        assert (out == linear(x)).all()
+    a, b = np.float32([1, 2]), np.float32([4, 8])
+    sums = np.zeros(2, np.float32)
+    result = two.run((a, b), (sums, None))
+    assert result[0] is sums and (sums == a + b).all() and (result[1] == a - b).all()
+
+
+def test_a_mapping_requests_some_outputs(two):
+    a, b = np.float32([1, 2]), np.float32([4, 8])
+    result = two.run({"a": a, "b": b}, {"758": None})
+    assert list(result) == ["758"] and (result["758"] == a - b).all()
+
+
+def test_shapes_that_follow_from_values():
+    nonzero = streampool.load(onnx_writer.unary("NonZero", "float32", ["n"], "int64", [1, "k"]))
+    for values in ([0, 1, 0, 2], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 2]):
+        value = np.float32(values)
+        assert nonzero(value).tolist() == [np.flatnonzero(value).tolist()]
+        assert nonzero.submit(value).result().tolist() == [np.flatnonzero(value).tolist()]
+
+
+def test_a_model_that_declares_no_dtype_takes_several():
+    nodes = [onnx_writer.node("Neg", ["x"], ["y"])]
+    model = streampool.load(onnx_writer.model(nodes, [onnx_writer.value("x", None, ["n"])],
+                                              [onnx_writer.value("y", None, ["n"])]))
+    assert model.inputs[0].dtype == "none"
+    for _ in range(3):
+        for dtype in ("float32", "int32", "int64", "int8"):
+            result = model(np.ones(3, dtype))
+            assert result.dtype == dtype and result.tolist() == [-1, -1, -1]
+
+
+def test_many_inputs_and_outputs():
+    count = 40
+    nodes = [onnx_writer.node("Neg", [f"x{i}"], [f"y{i}"]) for i in range(count)]
+    ports = [[onnx_writer.value(f"{side}{i}", "float32", ["n"]) for i in range(count)] for side in "xy"]
+    model = streampool.load(onnx_writer.model(nodes, *ports))
+    values = [np.full(3, i, np.float32) for i in range(count)]
+    named = {f"x{i}": value.astype(np.float16) for i, value in enumerate(values)}
+    for _ in range(3):
+        for result in (model(*values), model(**named), model.submit(*values).result(),
+                       model.run(values, [np.empty(3, np.float32) for _ in values])):
+            assert all((result[i] == -i).all() for i in range(count))
+    assert list(model.run(values, {"y7": None, "y3": None})) == ["y7", "y3"]
+
+
+def test_large_outputs_keep_their_memory_without_a_copy():
+    model = streampool.load(onnx_writer.unary("Neg", "float32", ["n"]))
+    results = [model(np.full(100_000, i, np.float32)) for i in range(5)]
+    gc.collect()
+    for i, result in enumerate(results):
+        assert result.flags.writeable and (result == -i).all()
+
+
+def test_a_forgotten_model_and_its_results_end(x):
+    before = streampool.current_allocated_memory()
+    for _ in range(20):
+        model = streampool.load(onnx_writer.long_running(256, 4))
+        model(np.zeros((1, 256), np.float32))
+        del model
+    assert streampool.current_allocated_memory() <= before + 4_000_000
+
+
+def test_calls_leave_no_references(linear, two, x):
+    a = np.float32([1, 2])
+    for call in (lambda: linear(x), lambda: two(a, a), lambda: linear.run(x, (out,)),
+                 lambda: linear.submit(x).result(), lambda: linear(x.astype(np.float16))):
+        out = np.zeros((2, 3), np.float32)
+        call()
+        gc.collect()
+        before = sys.getrefcount(x), sys.getrefcount(a), sys.getrefcount(out)
+        for _ in range(100):
+            call()
+        gc.collect()
+        after = sys.getrefcount(x), sys.getrefcount(a), sys.getrefcount(out)
+        assert all(now <= then + 2 for now, then in zip(after, before)), call

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Futures in event loops."""
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+import onnx_writer
+import streampool
+
+
+def test_a_thousand_requests_in_flight(linear, x):
+    expected = linear(x).tobytes()
+
+    async def request():
+        return (await linear.submit(x)).tobytes()
+
+    async def main():
+        return await asyncio.gather(*[request() for _ in range(1000)])
+
+    assert all(result == expected for result in asyncio.run(main()))
+
+
+def test_the_loop_completes_futures_and_callbacks_run_in_it(linear, x):
+    async def main():
+        threads = []
+        future = linear.submit(x)
+        future.add_done_callback(lambda _: threads.append(threading.current_thread()))
+        await future
+        if not threads:
+            await asyncio.sleep(0.01)
+        return threads
+
+    assert asyncio.run(main()) == [threading.main_thread()]
+
+
+def test_result_in_the_loop_does_not_wait_for_the_loop(slow):
+    async def main():
+        return slow.submit(np.ones((64, 512), np.float32)).result(timeout=30)
+
+    assert (asyncio.run(main()) == 1).all()
+
+
+def test_an_error_is_raised_by_await():
+    table = streampool.load(onnx_writer.table())
+
+    async def main():
+        with pytest.raises(streampool.Error, match="out of range"):
+            await table.submit(np.int64([9]))
+        return (await table.submit(np.int64([1]))).tolist()
+
+    assert asyncio.run(main()) == [[3, 4, 5]]
+
+
+def test_a_cancelled_task_cancels_its_run(slow):
+    model = streampool.load(onnx_writer.long_running(), max_concurrent_runs=1)
+    value = np.ones((512, 512), np.float32)
+
+    async def request():
+        return await model.submit(value)
+
+    async def main():
+        tasks = [asyncio.create_task(request()) for _ in range(5)]
+        await asyncio.sleep(0)
+        tasks[4].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await tasks[4]
+        for task in tasks[:4]:
+            assert ((await task) == 1).all()
+
+    asyncio.run(main())
+
+
+def test_a_future_of_a_thread_is_awaited_in_a_loop_and_the_reverse(slow):
+    value = np.ones((64, 512), np.float32)
+    before = slow.submit(value)
+
+    async def main():
+        assert ((await before) == 1).all()
+        inside = slow.submit(value)
+        assert ((await asyncio.to_thread(inside.result)) == 1).all()
+        done = slow.submit(value)
+        await done
+        return ((await done) == 1).all()
+
+    assert asyncio.run(main())
+
+
+def test_runs_outlive_their_loop(slow):
+    async def main():
+        return [slow.submit(np.ones((256, 512), np.float32)) for _ in range(4)]
+
+    for _ in range(3):
+        left = asyncio.run(main())
+        done = threading.Event()
+        left[3].add_done_callback(lambda _: done.set())
+        asyncio.run(main())  # a new loop: the runs of the closed one go to the drainer
+        assert done.wait(30)
+        assert all((future.result() == 1).all() for future in left)
+
+
+def test_loops_in_several_threads(linear, x):
+    expected = linear(x).tobytes()
+    wrong = []
+
+    async def main():
+        for _ in range(20):
+            results = await asyncio.gather(*[asyncio.wrap_future(linear.submit(x)) for _ in range(20)])
+            wrong.extend(result for result in results if result.tobytes() != expected)
+
+    threads = [threading.Thread(target=asyncio.run, args=(main(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of the interpreter, while threads are inside the library or come back from it."""
+import concurrent.futures
+
+import pytest
+
+from conftest import count_of, run_python
+
+PREPARE = """
+import sys, threading, time, numpy as np, onnx_writer, streampool
+short = streampool.load(onnx_writer.linear())
+long = streampool.load(onnx_writer.long_running(256, 20))
+x, wide = np.ones((2, 4), np.float32), np.ones((64, 256), np.float32)
+short(x), long(wide)
+def forever(step):
+    while True:
+        step()
+def start(step, daemon=True):
+    threading.Thread(target=forever, args=(step,), daemon=daemon).start()
+def again(future):
+    long.submit(wide).add_done_callback(again)
+"""
+
+PROGRAMS = {
+    "daemon threads in runs": """
+for _ in range(3): start(lambda: long(wide))
+for _ in range(3): start(lambda: short(x))
+""",
+    "daemon threads that release the lock for short runs": """
+released = streampool.load(onnx_writer.linear(), release_gil=True)
+for _ in range(6): start(lambda: released(x))
+""",
+    "callbacks that submit": """
+for _ in range(8): long.submit(wide).add_done_callback(again)
+""",
+    "daemon threads that wait for futures": """
+for _ in range(4): start(lambda: long.submit(wide).result())
+for _ in range(2): start(lambda: short.submit(x).result())
+""",
+    "futures that nobody waits for": """
+futures = [long.submit(wide) for _ in range(50)]
+""",
+    "daemon threads with tensors, queues and dlpack": """
+queue = streampool.BatchQueue(short)
+start(lambda: queue.submit(x).result())
+start(lambda: (streampool.tensor(x) + 1).numpy())
+start(lambda: streampool.from_dlpack(x.copy()))
+start(lambda: streampool.current_stream().synchronize())
+""",
+    "an event loop that is left": """
+import asyncio
+async def main():
+    for _ in range(20): short.submit(x)
+    for _ in range(8): long.submit(wide).add_done_callback(again)
+    await asyncio.sleep(0.01)
+asyncio.run(main())
+""",
+    "exit by an exception": """
+for _ in range(4): start(lambda: long(wide))
+time.sleep(0.01)
+raise SystemExit(0)
+""",
+}
+
+ROUNDS = count_of(25, 4)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_process_ends_in_order(name):
+    """8 programs x 25 exits at full scale: 200."""
+    def leave(i):
+        pause = f"\ntime.sleep({0.002 * (i % 5)})\n"
+        code = PREPARE + PROGRAMS[name].replace("raise SystemExit", pause.strip() + "\nraise SystemExit")
+        return run_python(code + (pause if "SystemExit" not in code else ""), check=False)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for done in pool.map(leave, range(ROUNDS)):
+            assert done.returncode == 0, f"{done.returncode}: {done.stderr[-1000:]}"
+            assert "Fatal" not in done.stderr and "terminate" not in done.stderr
+
+
+def test_objects_are_used_by_exit_handlers_and_finalizers():
+    out = run_python(PREPARE + """
+import atexit
+atexit.register(lambda: print("handler", short(x).shape))
+class Last:
+    def __del__(self): print("finalizer", short(x).shape)
+last = Last()
+""")
+    assert "handler (2, 3)" in out
+
+
+def test_a_thread_that_is_no_daemon_finishes_its_work():
+    out = run_python(PREPARE + """
+def work():
+    time.sleep(0.05)
+    print(all((long(wide) == 1).all() for _ in range(5)), long.submit(wide).result().shape)
+    done = threading.Event()
+    long.submit(wide).add_done_callback(lambda _: done.set())
+    print(done.wait(30))
+threading.Thread(target=work).start()
+""")
+    assert out == "True (64, 256)\nTrue\n"
+
+
+def test_a_subinterpreter_is_refused():
+    out = run_python("""
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+ident = interpreters.create()
+try:
+    print(interpreters.run_string(ident, '''
+try:
+    import streampool
+    print("imported", flush=True)
+except ImportError as error:
+    print(error, flush=True)
+'''))
+except BaseException as error:
+    print("refused", error)
+""")
+    assert "subinterpreter" in out and "imported" not in out  # of the package, or of Python 3.12

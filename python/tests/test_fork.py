@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A forked child: calls raise, nothing hangs."""
+import pytest
+
+from conftest import run_python
+
+PREPARE = """
+import os, signal, numpy as np, onnx_writer, streampool
+from streampool import Error, Status
+def in_child(work):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        try:
+            work()
+        finally:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def raises(call):
+    try:
+        call()
+    except Error as error:
+        return error.status == Status.FORKED
+    return False
+model = streampool.load(onnx_writer.linear())
+long = streampool.load(onnx_writer.long_running(256, 20))
+x = np.ones((2, 4), np.float32)
+model(x)
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_calls_raise_in_the_child():
+    out = run_python(PREPARE + """
+pending = long.submit(np.ones((256, 256), np.float32))
+tensor, queue = streampool.tensor(x), streampool.BatchQueue(model)
+def work():
+    calls = [lambda: model(x), lambda: model.submit(x), lambda: pending.result(),
+             lambda: streampool.load(onnx_writer.linear()), lambda: streampool.tensor(x),
+             lambda: tensor.numpy(), lambda: tensor + 1, lambda: queue.submit(x),
+             lambda: streampool.current_stream(), lambda: streampool.synchronize(),
+             lambda: streampool.batch_inference(model, [x])]
+    wrong = [i for i, call in enumerate(calls) if not raises(call)]
+    print(wrong, flush=True)
+    os._exit(7 if not wrong else 8)
+print(in_child(work), pending.result().shape, model(x).shape)
+""")
+    assert out == "[]\n7 (256, 256) (2, 3)\n"
+
+
+def test_the_child_exits_in_order_while_threads_of_the_parent_run():
+    out = run_python(PREPARE + """
+import sys, threading
+for _ in range(4):
+    threading.Thread(target=lambda: [model.submit(x).result() for _ in iter(int, 1)], daemon=True).start()
+codes = []
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        del model, long
+        sys.exit(5)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print(set(codes))
+""")
+    assert out == "{5}\n"
+
+
+def test_a_process_of_its_own_works():
+    out = run_python(PREPARE + """
+import subprocess, sys
+code = "import numpy as np, onnx_writer, streampool; print(streampool.load(onnx_writer.linear())(np.ones((2, 4), np.float32)).shape)"
+print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout)
+""")
+    assert "(2, 3)" in out

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Submitted runs as futures of concurrent.futures."""
+import concurrent.futures
+import gc
+import logging
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import onnx_writer
+import streampool
+
+
+def test_a_future_has_the_bits_of_a_call(linear, two, x):
+    future = linear.submit(x)
+    assert isinstance(future, concurrent.futures.Future)
+    assert future.result().tobytes() == linear(x).tobytes() and future.done()
+    assert future.exception() is None
+    a = np.float32([1, 2])
+    assert two.submit(a, b=a).result()._fields == ("_0", "_1")
+    assert linear.submit(x.astype(np.float16)).result().shape == (2, 3)
+
+
+def test_what_waits_for_any_future_waits_for_ours(linear, x):
+    futures = [linear.submit(x) for _ in range(50)]
+    done, pending = concurrent.futures.wait(futures, timeout=30)
+    assert len(done) == 50 and not pending
+    futures = [linear.submit(x) for _ in range(50)]
+    assert len(list(concurrent.futures.as_completed(futures, timeout=30))) == 50
+
+
+def test_a_wait_ends_after_its_time(slow):
+    future = slow.submit(np.zeros((512, 512), np.float32))
+    begin = time.monotonic()
+    with pytest.raises(TimeoutError):
+        future.result(timeout=0.001)
+    with pytest.raises(TimeoutError):
+        future.exception(timeout=0)
+    assert time.monotonic() - begin < 5
+    assert future.running() and not future.done()
+    assert future.result(timeout=60).shape == (512, 512)
+
+
+def test_callbacks_are_called_once_and_their_exceptions_are_logged(linear, x, caplog):
+    called = []
+    event = threading.Event()
+
+    def fail(future):
+        called.append(future)
+        raise RuntimeError("a callback that fails")
+
+    with caplog.at_level(logging.ERROR):
+        future = linear.submit(x)
+        future.add_done_callback(fail)
+        future.add_done_callback(lambda _: event.set())
+        assert event.wait(30)
+    assert called == [future] and "a callback that fails" in caplog.text
+    assert linear.submit(x).result().shape == (2, 3)
+
+
+def test_a_callback_that_exits_does_not_end_the_drainer(linear, x):
+    def leave(_):
+        raise SystemExit(3)
+
+    event = threading.Event()
+    future = linear.submit(x)
+    future.add_done_callback(leave) if not future.done() else None
+    after = linear.submit(x)
+    after.add_done_callback(lambda _: event.set())
+    assert event.wait(30)
+
+
+def test_a_callback_may_submit(linear, x):
+    results = []
+    event = threading.Event()
+
+    def again(future):
+        results.append(future.result())
+        if len(results) == 100:
+            event.set()
+        else:
+            linear.submit(x).add_done_callback(again)
+
+    linear.submit(x).add_done_callback(again)
+    assert event.wait(30)
+    assert all(result.tobytes() == results[0].tobytes() for result in results)
+
+
+def test_a_cancel_is_a_request(slow, x):
+    model = streampool.load(onnx_writer.long_running(), max_concurrent_runs=1)
+    value = np.zeros((512, 512), np.float32)
+    futures = [model.submit(value) for _ in range(6)]
+    assert not futures[5].cancel()
+    with pytest.raises(concurrent.futures.CancelledError):
+        futures[5].result(timeout=60)
+    for future in futures[:5]:
+        assert future.result(timeout=60).shape == (512, 512)
+    assert not futures[0].cancel()
+
+
+def test_the_run_keeps_its_arrays_and_its_model(slow):
+    model = streampool.load(onnx_writer.long_running())
+    value = np.full((64, 512), 3, np.float32)
+    alive = weakref.ref(value)
+    future = model.submit(value)
+    with pytest.raises(ValueError, match="resize"):
+        value.resize((1, 1))
+    del value, model
+    gc.collect()
+    assert (future.result() == 3).all()
+    gc.collect()
+    assert alive() is None
+
+
+def test_forgotten_futures_end(linear, x):
+    alive = [weakref.ref(linear.submit(x)) for _ in range(200)]
+    deadline = time.monotonic() + 30
+    while any(ref() is not None for ref in alive):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_thread_may_end_with_futures_pending(slow):
+    futures = []
+
+    def submit():
+        futures.extend(slow.submit(np.ones((64, 512), np.float32)) for _ in range(4))
+
+    thread = threading.Thread(target=submit)
+    thread.start()
+    thread.join()
+    assert all((future.result() == 1).all() for future in futures)
+
+
+def test_many_threads_wait_for_one_future(slow):
+    future = slow.submit(np.ones((256, 512), np.float32))
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(future.result())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 8 and all(result is results[0] for result in results)
+
+
+def test_errors_of_the_call_and_of_the_run(linear):
+    with pytest.raises(ValueError):
+        linear.submit(np.zeros((2, 5), np.float32))
+    with pytest.raises(TypeError):
+        linear.submit()
+    table = streampool.load(onnx_writer.table())
+    future = table.submit(np.int64([9]))
+    assert isinstance(future.exception(), streampool.Error)
+    with pytest.raises(streampool.Error, match="out of range"):
+        future.result()

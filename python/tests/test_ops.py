@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Eager operators on tensors."""
+import inspect
+import operator
+
+import numpy as np
+import pytest
+
+import onnx_writer
+import streampool
+from streampool import ops, tensor
+
+
+def test_the_functions_are_those_of_the_table():
+    assert len(ops.__all__) > 100 and "MatMul" in ops.__all__ and "If" not in ops.__all__
+    assert "axis: int" in ops.Softmax.__doc__ and "Input 0: float" in ops.Softmax.__doc__
+    assert "axis" in inspect.signature(ops.Softmax).parameters
+
+
+@pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv, operator.lt,
+                                operator.le, operator.gt, operator.ge])
+def test_operators_of_python(op):
+    a, b = np.float32([[1, 2], [3, 4]]), np.float32([2, -4])
+    assert op(tensor(a), tensor(b)).tolist() == op(a, b).tolist()
+    assert op(tensor(a), 2).tolist() == op(a, np.float32(2)).tolist()
+    assert op(2.5, tensor(a)).tolist() == op(np.float32(2.5), a).tolist()
+
+
+def test_other_operators_of_python():
+    a = tensor(np.float32([[1, -2], [3, 4]]))
+    assert (-a).tolist() == [[-1, 2], [-3, -4]] and abs(a).tolist() == [[1, 2], [3, 4]]
+    assert (a @ a).tolist() == (a.numpy() @ a.numpy()).tolist()
+    assert (a ** 2).tolist() == [[1, 4], [9, 16]] and (2 ** a).tolist() == [[2, 0.25], [8, 16]]
+    flags = tensor(np.array([True, False]))
+    assert (~flags).tolist() == [False, True] and (flags & flags).tolist() == [True, False]
+    assert (flags | True).tolist() == [True, True] and (flags ^ flags).tolist() == [False, False]
+    assert (a.cast("bfloat16") + 1).cast("float32").tolist() == [[2, -1], [4, 5]]
+    with pytest.raises(TypeError, match="a float does not fit"):
+        tensor(np.int32([1])) + 1.5
+    with pytest.raises(TypeError):
+        a + "text"
+    with pytest.raises(ValueError):
+        a + tensor(np.float32([1, 2, 3]))
+    assert bool(tensor(np.array([True]))) and tensor(np.float32([3])).item() == 3
+
+
+def test_an_operator_has_the_bits_of_a_model_with_it():
+    x = np.sin(np.arange(64, dtype=np.float32)).reshape(8, 8)
+    model = streampool.load(onnx_writer.unary("Softmax", "float32", [8, 8], axis=1))
+    assert ops.Softmax(tensor(x), axis=1).numpy().tobytes() == model(x).tobytes()
+
+
+def test_attributes_of_each_type_and_several_outputs():
+    x = tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+    left, right = ops.Split(x, axis=1, num_outputs=2, outputs=2)
+    assert left.tolist() == x.numpy()[:, :2].tolist() and right.shape == (3, 2)
+    assert ops.Transpose(x, perm=[1, 0]).tolist() == x.numpy().T.tolist()
+    assert ops.LeakyRelu(-x, alpha=0.5).tolist() == (-x.numpy() / 2).tolist()
+    assert ops.Constant(value=np.int64([3, 4]), device="cpu").tolist() == [3, 4]
+    padded = ops.Pad(x, tensor(np.int64([0, 1, 0, 1])), mode="edge")
+    assert padded.tolist() == np.pad(x.numpy(), ((0, 0), (1, 1)), "edge").tolist()
+    assert ops.Clip(x, None, tensor(np.float32(5))).numpy().max() == 5
+    values, indices = ops.TopK(x, tensor(np.int64([2])), outputs=2)
+    assert values.tolist() == [[3, 2], [7, 6], [11, 10]] and indices.dtype == "int64"
+
+
+def test_wrong_calls():
+    x = tensor(np.float32([1]))
+    with pytest.raises(TypeError, match="Relu has no attribute axis"):
+        ops.Relu(x, axis=1)
+    with pytest.raises(ValueError):
+        ops.Relu(x, x)
+    with pytest.raises((TypeError, RuntimeError)):
+        ops.Relu(np.float32([1]))
+    with pytest.raises((TypeError, RuntimeError)):
+        ops.Softmax(x, axis="one")
+    with pytest.raises(AttributeError):
+        ops.If  # noqa: B018
+
+
+def test_tensors_written_by_one_thread_are_read_by_another():
+    import threading
+    results = {}
+
+    def use(i):
+        value = tensor(np.full((64, 64), i, np.float32))
+        for _ in range(10):
+            value = value @ tensor(np.eye(64, dtype=np.float32))
+        results[i] = value
+
+    threads = [threading.Thread(target=use, args=(i,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((results[i].numpy() == i).all() for i in range(16))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams and events."""
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import onnx_writer
+import streampool
+
+
+def test_the_cpu_is_there():
+    assert streampool.is_available() and streampool.device_count() >= 1
+    cpu = streampool.device()
+    assert cpu.kind == "cpu" and cpu == streampool.device("cpu") and hash(cpu) == hash(streampool.device(cpu))
+    assert cpu.width >= 1 and cpu.run_slots >= 1 and "cpu" in repr(cpu)
+    with ThreadPoolExecutor(1) as pool:  # a thread without failed commands of other tests
+        pool.submit(streampool.synchronize).result()
+        pool.submit(streampool.synchronize, cpu).result()
+
+
+def test_null_is_one_device_and_more_can_be_opened(x, linear):
+    null = streampool.device("null")
+    assert null == streampool.device("null") and null.kind == "null"
+    other = streampool.Device("null")
+    assert other != null
+    model = streampool.load(onnx_writer.linear(), device=other)
+    assert model(x).tobytes() == linear(x).tobytes()
+    other.close()
+    with pytest.raises(streampool.Error):
+        model(x)
+    with pytest.raises(ValueError):
+        streampool.device().close()
+    with pytest.raises(TypeError):
+        streampool.synchronize(3)
+
+
+def test_the_main_threads_stream_is_the_default_one():
+    assert streampool.current_stream() == streampool.default_stream()
+    others = []
+
+    def note():
+        others.append(streampool.current_stream())
+        streampool.release_current_thread_slot()
+        streampool.release_current_thread_slot()
+
+    thread = threading.Thread(target=note)
+    thread.start()
+    thread.join()
+    assert others[0] != streampool.default_stream()
+
+
+def test_a_scope_makes_a_stream_current():
+    stream, other = streampool.Stream(), streampool.Stream("cpu")
+    assert stream != other
+    scope = streampool.stream(stream)
+    with scope as current:
+        assert current is stream and streampool.current_stream() == stream
+        with streampool.stream(other), scope:
+            assert streampool.current_stream() == stream
+        assert streampool.current_stream() == stream
+    assert streampool.current_stream() == streampool.default_stream()
+    with pytest.raises(RuntimeError):
+        with streampool.stream(stream):
+            raise RuntimeError
+    assert streampool.current_stream() == streampool.default_stream()
+    with pytest.raises((TypeError, RuntimeError)):
+        streampool.stream(3)
+
+
+def test_events_are_recorded_waited_for_and_timed():
+    stream, event = streampool.Stream(), streampool.Event(enable_timing=True)
+    with pytest.raises(ValueError):
+        event.query()
+    event.record(stream)
+    event.synchronize()
+    stream.synchronize()
+    assert event.query() and stream.query()
+    time.sleep(0.005)
+    end = streampool.Event(enable_timing=True)
+    end.record(stream)
+    assert 4 < event.elapsed_time(end) < 60_000
+    assert event.elapsed_time(end) == -end.elapsed_time(event)
+    with pytest.raises(ValueError):
+        event.elapsed_time(stream.record_event())
+
+
+def test_streams_wait_for_events_and_for_each_other():
+    first, second = streampool.Stream(), streampool.Stream()
+    with streampool.stream(first):
+        value = streampool.tensor(np.ones((256, 256), np.float32))
+        for _ in range(20):
+            value = value @ value * (1 / 256)
+    event = first.record_event()
+    second.wait_event(event)
+    event.wait(second)
+    event.wait()
+    second.wait_stream(first)
+    second.flush()
+    second.synchronize()
+    assert event.query() and first.query()
+    assert second.info()["failed"] == 0 and first.info()["submissions"] > 0
+    assert value.numpy()[0, 0] == 1
+
+
+def test_a_forgotten_stream_is_given_back():
+    for _ in range(4 * streampool.device().stream_count):
+        streampool.Stream().synchronize()
+    stream = streampool.Stream()
+    assert stream.info()["holders"] == 1
+
+
+def test_waits_have_time_outs(slow):
+    device = streampool.Device("null")
+    stream = streampool.Stream(device)
+    stream.synchronize(timeout=10)
+    event = stream.record_event()
+    event.synchronize(timeout=10)
+    device.close()
