@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of docs/python.md and README.md print what the pages say."""
+import contextlib
+import io
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import streampool
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
+def test_each_example_prints_what_follows_it(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {}
+    examples = EXAMPLE.findall((ROOT / page).read_text())
+    assert examples
+    for code, expected in examples:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, page, "exec"), names)  # noqa: S102
+        assert out.getvalue() == expected
+
+
+def test_each_public_name_has_a_docstring():
+    for name in streampool.__all__:
+        value = getattr(streampool, name)
+        if callable(value):
+            assert value.__doc__ and value.__doc__.strip(), name
+
+
+def test_the_stubs_have_what_the_extension_has():
+    stub = (pathlib.Path(streampool.__file__).parent / "_core.pyi").read_text()
+    for name in ("class Tensor", "class Stream", "class Event", "def memory_stats", "def synchronize"):
+        assert name in stub
+    assert (pathlib.Path(streampool.__file__).parent / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("arguments, expected", [(["--version"], "streampool 0.1.0"),
+                                                 (["inspect", "examples/blazeface/model.onnx"], "input")])
+def test_the_program_runs_as_a_module(arguments, expected):
+    done = subprocess.run([sys.executable, "-m", "streampool", *arguments], cwd=ROOT, text=True,
+                          capture_output=True, check=True, env=os.environ)
+    assert expected in done.stdout
