@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calls per second from Python threads, streampool beside ONNX Runtime.
+
+Run: bench_python.py [--models NAME,...] [--workers 1,2,8,31] [--seconds 1] [--turns 3] [--json FILE]
+Needs streampool, numpy and, for the comparison, onnxruntime. Models are those of shared/data beside the
+checkout (--data). Each worker calls one shared model with an array of its own in a loop; `task` is the same
+with one task of an executor for each call, whose bound is an empty function, the row `empty`. The peer
+runs with one thread for each call, and with its defaults; the better of the two is shown for each number
+of workers. The sides take turns, and the median of the turns counts. Results are compared first.
+"""
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import streampool
+
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+
+DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
+MODELS = ["torch_mlp", "torch_linear", "torch_encoder", "silero_vad_v5", "ppocr_cls"]
+SHAPES = {"silero_vad_v5": [(1, 576), (2, 1, 128), ()], "ppocr_cls": [(1, 3, 48, 192)]}
+TOLERANCE = 1e-3
+
+
+def arrays_for(name, model):
+    """One row of fixed values for each input."""
+    arrays = {}
+    for i, port in enumerate(model.inputs):
+        shape = SHAPES[name][i] if name in SHAPES else tuple(
+            size if isinstance(size, int) else 1 for size in port.shape)
+        if port.dtype == "int64":
+            arrays[port.name] = np.array(16000)
+            continue
+        values = np.sin(np.arange(math.prod(shape), dtype=np.float32) + i) * 0.5
+        arrays[port.name] = values.reshape(shape).astype(port.dtype)
+    return arrays
+
+
+# ---- sides: name, and a function that makes the call of one worker ----
+
+def our_side(path, arrays):
+    model = streampool.load(path)
+    values = tuple(arrays.values())
+    return lambda: model(*values)
+
+
+def peer_side(path, arrays, threads):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    if threads:
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, arrays)
+
+
+def sides_for(path, arrays):
+    sides = {"streampool": our_side(path, arrays)}
+    if onnxruntime is not None:
+        sides["onnxruntime, 1 thread"] = peer_side(path, arrays, 1)
+        sides["onnxruntime, default"] = peer_side(path, arrays, 0)
+    return sides
+
+
+def as_list(result):
+    return [result] if isinstance(result, np.ndarray) else list(result)
+
+
+def check_results(name, sides):
+    """Ends the program if the sides disagree."""
+    results = {side: as_list(call()) for side, call in sides.items()}
+    for side, arrays in results.items():
+        for ours, theirs in zip(results["streampool"], arrays):
+            if not np.allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE):
+                sys.exit(f"{name}: streampool and {side} differ")
+
+
+# ---- rates ----
+
+def looped(call, workers, seconds):
+    """Calls a second of workers that loop."""
+    counts = [0] * workers
+    is_over = threading.Event()
+    begin = threading.Barrier(workers + 1)
+
+    def work(index):
+        begin.wait()
+        count = 0
+        while not is_over.is_set():
+            call()
+            count += 1
+        counts[index] = count
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(workers)]
+    for thread in threads:
+        thread.start()
+    begin.wait()
+    start = time.perf_counter()
+    time.sleep(seconds)
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / (time.perf_counter() - start)
+
+
+def tasked(call, workers, seconds):
+    """Calls a second with one task of an executor each."""
+    done = 0
+    start = time.perf_counter()
+    with ThreadPoolExecutor(workers) as pool:
+        while time.perf_counter() - start < seconds:
+            for future in [pool.submit(call) for _ in range(200)]:
+                future.result()
+            done += 200
+        return done / (time.perf_counter() - start)
+
+
+def measure(sides, workers, options):
+    """{side: (looped, tasked)}: medians of the turns."""
+    rates = {side: ([], []) for side in sides}
+    for _ in range(options.turns):
+        for side, call in sides.items():
+            call()
+            rates[side][0].append(looped(call, workers, options.seconds))
+            rates[side][1].append(tasked(call, workers, options.seconds))
+    return {side: tuple(statistics.median(values) for values in pair) for side, pair in rates.items()}
+
+
+def nothing():
+    """What an executor costs by itself."""
+
+
+def show(case, rates):
+    ours = rates.get("streampool")
+    peers = [pair for side, pair in rates.items() if side.startswith("onnxruntime")]
+    best = tuple(max(values) for values in zip(*peers)) if peers else None
+    row = f"{case['model']:<15}{case['workers']:>8}"
+    for i in range(2):
+        mine = ours[i] if ours else rates["empty"][i]
+        row += f"{mine:>13,.0f}"
+        row += f"{best[i]:>13,.0f}{mine / best[i]:>8.2f}" if best else f"{'':>21}"
+    print(row, flush=True)
+
+
+def run_case(name, sides, workers, options, cases):
+    case = {"model": name, "workers": workers}
+    rates = measure(sides, workers, options)
+    show(case, rates)
+    cases.append({**case, "calls_per_second": {
+        side: {"looped": round(pair[0]), "tasked": round(pair[1])} for side, pair in rates.items()}})
+
+
+def geometric_mean(cases, workers):
+    """Of ours over the better peer, looped, at so many workers."""
+    ratios = []
+    for case in cases:
+        rates = case["calls_per_second"]
+        peers = [pair["looped"] for side, pair in rates.items() if side.startswith("onnxruntime")]
+        if case["workers"] == workers and peers and "streampool" in rates:
+            ratios.append(rates["streampool"]["looped"] / max(peers))
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=pathlib.Path, default=DATA)
+    parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)
+    parser.add_argument("--workers", type=lambda text: [int(part) for part in text.split(",")],
+                        default=[1, 2, 8, 31])
+    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
+    options = parser.parse_args()
+    print(f"{'model':<15}{'workers':>8}{'calls/s':>13}{'onnxruntime':>13}{'ratio':>8}"
+          f"{'tasks/s':>13}{'onnxruntime':>13}{'ratio':>8}")
+    cases = []
+    for name in options.models:
+        path = options.data / "models" / name / "model.onnx"
+        arrays = arrays_for(name, streampool.load(path))
+        sides = sides_for(path, arrays)
+        check_results(name, sides)
+        for workers in options.workers:
+            run_case(name, sides, workers, options, cases)
+    for workers in options.workers:
+        run_case("empty", {"empty": nothing}, workers, options, cases)
+    for workers in options.workers:
+        mean = geometric_mean(cases, workers)
+        if mean is not None:
+            print(f"geometric mean of calls/s to the peer's, {workers} workers: {mean:.2f}")
+    if options.json:
+        options.json.write_text(json.dumps(cases, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
