@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cuda_program.cu" // what the library embeds
+#include "cuda_core.cu" // what the library embeds
 
 // The choice of tiles once more, for the host. A call of the first name would also find the other one.
 #define sp_cuda_gemm_matrices sp_host_gemm_matrices

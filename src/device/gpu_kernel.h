@@ -20,6 +20,7 @@ typedef struct sp_gpu_program {
     const char *source;          /* CUDA C++, one zero-terminated text without includes */
     const unsigned char *binary; /* a fatbinary, or NULL in a build without nvcc */
     size_t binary_bytes;
+    uint32_t kernel_count; /* the indices of its kernels are below */
 } sp_gpu_program;
 
 typedef struct sp_launch_shape {
@@ -46,7 +47,5 @@ typedef struct sp_gpu_kernel {
     sp_launch_shape_fn shape; /* without both: one thread for each tile of the dispatch */
     sp_launch_tiled_fn tiled;
 } sp_gpu_kernel;
-
-#define SP_GPU_MAX_KERNELS 64 /* of one program */
 
 #endif

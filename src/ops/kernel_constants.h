@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels that CUDA also has, and the constants that lowerings write and kernels read. C and
- * CUDA C++ compile this text to the same layout. It includes no header: bool and the integer types
- * of stdint.h must be defined before. */
+/* The kernels of products, convolutions, arithmetic and copies, and the constants that lowerings
+ * write and kernels read. C and CUDA C++ compile this text to the same layout. It includes no
+ * header: bool and the integer types of stdint.h must be defined before. */
 #ifndef SP_OPS_KERNEL_CONSTANTS_H
 #define SP_OPS_KERNEL_CONSTANTS_H
 
@@ -11,7 +11,7 @@
 
 /* All kernels: ops/kernel_list.h. The comments list the bindings in order; the last one is
  * written. */
-#define SP_CUDA_KERNEL_LIST(X)                                                                     \
+#define SP_BASIC_KERNEL_LIST(X)                                                                    \
     X(gemm_f32)           /* a, b, c if has_c, y */                                                \
     X(gemm_pack_f32)      /* b, panels */                                                          \
     X(conv_f32)           /* x, w, bias if has_bias, y */                                          \

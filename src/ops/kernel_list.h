@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All kernels and their constants, by family. CUDA's are first, so their ids are also their indices
- * in the CUDA program. A family that only the CPU has is in its own header, with a list of kernels
- * and one of constants like those of kernel_constants.h. */
+/* All kernels and their constants, by family. Each family has its own header, with a list of
+ * kernels and one of constants like those of kernel_constants.h. Which of them CUDA has:
+ * ops/cuda/cuda_list.h. */
 #ifndef SP_OPS_KERNEL_LIST_H
 #define SP_OPS_KERNEL_LIST_H
 
@@ -14,7 +14,7 @@
 #include "ops/strided_constants.h"
 
 #define SP_KERNEL_LIST(X)                                                                          \
-    SP_CUDA_KERNEL_LIST(X)                                                                         \
+    SP_BASIC_KERNEL_LIST(X)                                                                        \
     SP_ELEMENTWISE_LIST(X)                                                                         \
     SP_MOVE_KERNEL_LIST(X)                                                                         \
     SP_REDUCE_KERNEL_LIST(X)                                                                       \

@@ -49,7 +49,8 @@ static const gpu_fake_kernel fake_kernels[] = {{"add_one", fake_add_one},
                                                {"slow", fake_slow},
                                                {"meet", fake_meet}};
 
-static sp_gpu_program program = {.name = "conformance", .source = source};
+static sp_gpu_program program = {
+    .name = "conformance", .source = source, .kernel_count = SP_COUNT_OF(fake_kernels)};
 
 const sp_gpu_kernel gpu_add_one = {&program, "add_one", 0, false, NULL, NULL};
 const sp_gpu_kernel gpu_append = {&program, "append", 1, false, NULL, NULL};

@@ -1,102 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's extensions of C++, then the program, then the execution of its blocks. */
+/* The execution of the blocks of the emulated programs. */
 #include "cuda/cuda_emulator.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
 
-#define __global__
-#define __device__
-#define __forceinline__ inline
-#define __shared__ static
-#define __grid_constant__
-#define __launch_bounds__(...)
-#define __align__(bytes) alignas(bytes)
+#include "cuda/cuda_dialect.h"
+#include "ops/cuda/cuda_list.h"
 
-struct sp_index {
-    unsigned x, y, z;
-};
-
-static sp_index threadIdx, blockIdx, gridDim;
-
-struct alignas(16) float4 {
-    float x, y, z, w;
-};
-
-static void __syncthreads();
-
-/* Of the running block, allocated anew for each launch, so that a sanitizer finds its end. */
-static float4 *shared_memory;
-#define SP_CUDA_SHARED(name) float4 *const name = shared_memory
-
-/* The build contracts nothing (-ffp-contract=off), so each of these rounds once. */
-static inline float __fmaf_rn(float a, float b, float c)
-{
-    return fmaf(a, b, c);
-}
-static inline float __fadd_rn(float a, float b)
-{
-    return a + b;
-}
-static inline float __fsub_rn(float a, float b)
-{
-    return a - b;
-}
-static inline float __fmul_rn(float a, float b)
-{
-    return a * b;
-}
-static inline float __fdiv_rn(float a, float b)
-{
-    return a / b;
-}
-static inline float __uint_as_float(unsigned bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-static inline unsigned __float_as_uint(float value)
-{
-    unsigned bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-static inline float __ldg(const float *from)
-{
-    return *from;
-}
-
-#include SP_CUDA_PROGRAM
-
-/* ---- entries ---- */
-
-struct launch {
-    sp_gpu_bindings bindings;
-    const void *constants;
-};
-
-static launch current;
-
-template <class T> static void call(void (*kernel)(sp_gpu_bindings, T))
-{
-    T constants;
-    memcpy(&constants, current.constants, sizeof(constants));
-    kernel(current.bindings, constants);
-}
-
-struct named_entry {
-    const char *name;
-    void (*run)();
-};
-
-static const named_entry entries[] = {
-#define ENTRY(name) {"sp_" #name, [] { call(sp_##name); }},
-    SP_CUDA_KERNEL_LIST(ENTRY) SP_CUDA_VARIANT_LIST(ENTRY)
-#undef ENTRY
-};
+sp_index threadIdx, blockIdx, gridDim;
+float4 *shared_memory;
+emulated_launch current_launch;
 
 /* ---- the threads of one block ---- */
 
@@ -111,9 +25,9 @@ struct thread {
 static thread threads[MAX_THREADS];
 static char *stacks;
 static ucontext_t scheduler;
-static const named_entry *running;
+static const emulated_entry *running;
 
-static void __syncthreads()
+void __syncthreads()
 {
     thread *self = &threads[threadIdx.x];
     self->state = AT_BARRIER;
@@ -187,16 +101,33 @@ static bool run_grid(const sp_launch_shape *shape)
     return true;
 }
 
+#define PROGRAM(name, kernels) extern const emulated_entry emulated_##name[];
+SP_CUDA_PROGRAM_LIST(PROGRAM)
+#undef PROGRAM
+
+static const emulated_entry *const programs[] = {
+#define PROGRAM(name, kernels) emulated_##name,
+    SP_CUDA_PROGRAM_LIST(PROGRAM)
+#undef PROGRAM
+};
+
+static const emulated_entry *find_entry(const char *name)
+{
+    for (const emulated_entry *entries : programs) {
+        for (const emulated_entry *e = entries; e->name != nullptr; e++) {
+            if (strcmp(e->name, name) == 0) return e;
+        }
+    }
+    return nullptr;
+}
+
 bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void *const *bindings,
                           uint32_t binding_count, const void *constants)
 {
-    current.constants = constants;
-    memcpy(current.bindings.at, bindings, binding_count * sizeof(*bindings));
-    memcpy(current.bindings.tile, shape->tile, sizeof(shape->tile));
-    running = nullptr;
-    for (const named_entry &e : entries) {
-        if (strcmp(e.name, entry) == 0) running = &e;
-    }
+    current_launch.constants = constants;
+    memcpy(current_launch.bindings, bindings, binding_count * sizeof(*bindings));
+    memcpy(current_launch.tile, shape->tile, sizeof(shape->tile));
+    running = find_entry(entry);
     if (running == nullptr || shape->block[0] > MAX_THREADS) return false;
     if (stacks == nullptr) stacks = (char *)malloc((size_t)MAX_THREADS * STACK_BYTES);
     shared_memory = (float4 *)aligned_alloc(alignof(float4), (shape->shared_bytes + 15) / 16 * 16);

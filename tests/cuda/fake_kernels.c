@@ -73,6 +73,11 @@ static grid grid_flat(const void *constants)
     return grid_line(k->count, k->tile_count);
 }
 
+static grid grid_bytes(const void *constants)
+{
+    return grid_flat(constants);
+}
+
 static grid grid_copy(const void *constants)
 {
     const sp_copy_constants *k = constants;
@@ -102,22 +107,10 @@ static grid grid_fill(const void *constants)
 static const struct kernel_row {
     uint32_t constant_bytes;
     grid (*grid)(const void *constants);
-} rows[SP_CUDA_KERNEL_COUNT] = {
-#define ROW(kernel, type, how) [SP_KERNEL_ID_##kernel] = {sizeof(sp_##type##_constants), grid_##how}
-    ROW(gemm_f32, gemm, gemm),     ROW(gemm_pack_f32, gemm_pack, pack),
-    ROW(conv_f32, conv, conv),     ROW(conv_depthwise_f32, conv, depthwise),
-    ROW(max_pool_f32, pool, pool), ROW(add_f32, binary, binary),
-    ROW(sub_f32, binary, binary),  ROW(mul_f32, binary, binary),
-    ROW(div_f32, binary, binary),  ROW(add_i32, binary, binary),
-    ROW(sub_i32, binary, binary),  ROW(mul_i32, binary, binary),
-    ROW(div_i32, binary, binary),  ROW(add_i64, binary, binary),
-    ROW(sub_i64, binary, binary),  ROW(mul_i64, binary, binary),
-    ROW(div_i64, binary, binary),  ROW(relu_f32, flat, flat),
-    ROW(sigmoid_f32, flat, flat),  ROW(tanh_f32, flat, flat),
-    ROW(exp_f32, flat, flat),      ROW(copy_bytes, flat, flat),
-    ROW(copy_strided, copy, copy), ROW(concat, concat, concat),
-    ROW(split, concat, concat),    ROW(pad, pad, pad),
-    ROW(fill, fill, fill),
+} rows[SP_KERNEL_COUNT] = {
+#define ROW(kernel, constants, how)                                                                \
+    [SP_KERNEL_ID_##kernel] = {sizeof(sp_##constants##_constants), grid_##how},
+    SP_CUDA_KERNEL_LIST(ROW)
 #undef ROW
 };
 
@@ -128,7 +121,7 @@ static void run_kernel(sp_kernel_id id, void **params)
     CHECK_OK(sp__kernel_run_grid(kernel, tiled.size, params[0], params[1]));
 }
 
-#define RUN(kernel)                                                                                \
+#define RUN(kernel, constants, how)                                                                \
     static void run_##kernel(const uint32_t launch[3], const uint32_t block[3], void **params)     \
     {                                                                                              \
         (void)launch, (void)block;                                                                 \
@@ -150,10 +143,10 @@ static void add_to_image(char **end, const char *stop, sp_kernel_id id, const ch
 
 void fake_kernels_begin(void)
 {
-    static char image[8192];
+    static char image[32768];
     char *end = image;
     end += snprintf(end, sizeof image, "FAKE\n");
-#define ADD(kernel)                                                                                \
+#define ADD(kernel, constants, how)                                                                \
     add_to_image(&end, image + sizeof image, SP_KERNEL_ID_##kernel, #kernel, run_##kernel);
     SP_CUDA_KERNEL_LIST(ADD)
 #undef ADD

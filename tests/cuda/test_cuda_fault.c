@@ -16,7 +16,7 @@ static const char source[] = "extern \"C\" __global__ void write_nowhere(void)\n
                              "}\n";
 static const char fake_image[] = "FAKE\nwrite_nowhere\n";
 
-static sp_gpu_program program = {.name = "fault", .source = source};
+static sp_gpu_program program = {.name = "fault", .source = source, .kernel_count = 1};
 static const sp_gpu_kernel gpu_kernel = {&program, "write_nowhere", 0, false, NULL, NULL};
 static const sp_kernel kernel = {.name = "write_nowhere", .gpu = &gpu_kernel};
 

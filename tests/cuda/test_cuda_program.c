@@ -24,8 +24,9 @@ static const char image[] = "FAKE\nfirst 8\nsecond 8\n";
 static const sp_gpu_program with_binary = {.name = "planted",
                                            .source = image,
                                            .binary = (const unsigned char *)image,
-                                           .binary_bytes = sizeof image};
-static const sp_gpu_program from_source = {.name = "planted", .source = image};
+                                           .binary_bytes = sizeof image,
+                                           .kernel_count = 3};
+static const sp_gpu_program from_source = {.name = "planted", .source = image, .kernel_count = 3};
 
 static sp_gpu_kernel kernel_of(const sp_gpu_program *program, uint32_t index)
 {
@@ -213,7 +214,7 @@ TEST(a_kernel_may_have_all_shared_memory_of_the_device_or_is_an_error)
 
 TEST(a_source_that_does_not_compile_is_an_error_with_the_compiler_s_log)
 {
-    static const sp_gpu_program wrong = {.name = "wrong", .source = "no fake"};
+    static const sp_gpu_program wrong = {.name = "wrong", .source = "no fake", .kernel_count = 3};
     fixture f;
     begin(&f);
     CUfunction function = NULL;
@@ -353,7 +354,7 @@ TEST(threads_that_wait_for_a_load_share_its_end)
 
 TEST(threads_that_wait_for_a_load_share_its_failure)
 {
-    static const sp_gpu_program wrong = {.name = "wrong", .source = "no fake"};
+    static const sp_gpu_program wrong = {.name = "wrong", .source = "no fake", .kernel_count = 3};
     crowd c = {.program = &wrong};
     begin(&c.f);
     sp_store_relaxed(&asking, 0);

@@ -18,15 +18,15 @@ typedef enum load_state { NOT_LOADED, LOADING, LOADED } load_state;
 typedef struct loaded_program {
     const sp_gpu_program *program; /* constant, as is the link */
     struct loaded_program *next;
-    /* CUfunctions by the index of their kernels; NULL: not looked up yet. Stored (release) by any
-     * thread that looked it up (the driver returns the same function each time), read (acquire) by
-     * every launch, for which the module is then loaded. */
-    SP_ATOMIC(CUfunction) functions[SP_GPU_MAX_KERNELS];
     load_state state; /* this and the rest: under the lock of sp_cuda_programs */
     uint64_t failures;
     sp_status failure; /* the newest failure, and its message */
     char message[SP_ERROR_BYTES];
     CUmodule module; /* constant once LOADED */
+    /* CUfunctions by the index of their kernels; NULL: not looked up yet. Stored (release) by any
+     * thread that looked it up (the driver returns the same function each time), read (acquire) by
+     * every launch, for which the module is then loaded. */
+    SP_ATOMIC(CUfunction) functions[];
 } loaded_program;
 
 sp_status sp__cuda_programs_open(sp_cuda_programs *programs, sp_gpu_gate *gate, CUdevice device)
@@ -135,7 +135,8 @@ static loaded_program *program_find_or_add_locked(sp_cuda_programs *programs,
 {
     loaded_program *found = program_look_up(programs, program);
     if (found != NULL) return found;
-    loaded_program *made = sp_calloc(1, sizeof *made);
+    const size_t functions = program->kernel_count * sizeof(SP_ATOMIC(CUfunction));
+    loaded_program *made = sp_calloc(1, sizeof *made + functions);
     if (made == NULL) return NULL;
     made->program = program;
     made->next = sp_load_relaxed(&programs->first);
@@ -223,7 +224,7 @@ static sp_status program_find_function(sp_cuda_programs *programs, const sp_gpu_
 sp_status sp__cuda_program_function(sp_cuda_programs *programs, const sp_gpu_kernel *kernel,
                                     CUfunction *out)
 {
-    SP_ASSERT(kernel->index < SP_GPU_MAX_KERNELS);
+    SP_ASSERT(kernel->index < kernel->program->kernel_count);
     const loaded_program *program = program_look_up(programs, kernel->program);
     if (SP_LIKELY(program != NULL)) {
         /* Pairs with the release in program_find_function. */

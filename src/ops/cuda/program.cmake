@@ -2,35 +2,6 @@
 # The CUDA kernels as data of sp_ops: always their source, for a compiler at run time; if nvcc is
 # found, their binaries too. Included by the CMakeLists.txt that defines sp_ops.
 
-# In the order of the text: each file uses those before it.
-set(parts
-    cuda/arch/prelude.cuh
-    kernel_constants.h
-    cuda/arch/tiles.h
-    cuda/arch/math.cuh
-    cuda/elementwise/elementwise.cu
-    cuda/layout/copy.cu
-    cuda/conv/window.cu
-    cuda/gemm/product.cuh
-    cuda/gemm/square.cuh
-    cuda/gemm/gemm.cu
-    cuda/conv/conv.cu)
-list(TRANSFORM parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-
-set(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
-set(program ${CMAKE_CURRENT_BINARY_DIR}/cuda_program.cu)
-set(generated ${program} ${program}.inc)
-set(definitions SP_CUDA_SOURCE_BYTES="${program}.inc")
-add_custom_command(
-    OUTPUT ${program} ${program}.inc
-    COMMAND ${CMAKE_COMMAND} -E cat ${parts} > ${program}
-    COMMAND ${CMAKE_COMMAND} -DFROM=${program} -DTO=${program}.inc -P ${embed}
-    DEPENDS ${parts} ${embed}
-    COMMENT "Embedding the text of the CUDA kernels"
-    VERBATIM)
-# The tests compile it, too.
-set_property(GLOBAL PROPERTY SP_CUDA_PROGRAM ${program})
-
 if(STREAMPOOL_NVCC STREQUAL "")
     find_program(SP_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
     mark_as_advanced(SP_NVCC)
@@ -65,26 +36,64 @@ endif()
 
 if(nvcc)
     message(STATUS "CUDA kernels: compiled by ${nvcc}")
-    set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_program.fatbin)
-    list(APPEND generated ${binary} ${binary}.inc)
-    list(APPEND definitions SP_CUDA_BINARY_BYTES="${binary}.inc")
     # -fmad=false: only explicit FMAs are fused. The text includes nothing of the host compiler, so
     # any works. Later GPUs compile the PTX of the oldest one.
-    add_custom_command(
-        OUTPUT ${binary} ${binary}.inc
-        COMMAND ${nvcc} -fatbin -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true
-            -prec-sqrt=true --allow-unsupported-compiler ${targets}
-            -gencode arch=compute_${oldest},code=compute_${oldest} ${compress}
-            -o ${binary} ${program}
-        COMMAND ${CMAKE_COMMAND} -DFROM=${binary} -DTO=${binary}.inc -P ${embed}
-        DEPENDS ${program} ${embed}
-        COMMENT "Compiling the CUDA kernels"
-        VERBATIM)
+    set(compile ${nvcc} -fatbin -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true
+        -prec-sqrt=true --allow-unsupported-compiler ${targets}
+        -gencode arch=compute_${oldest},code=compute_${oldest} ${compress})
 else()
     message(STATUS "CUDA kernels: as text only (no nvcc)")
 endif()
 
-target_sources(sp_ops PRIVATE ${generated})
-set_source_files_properties(cuda/cuda_program.c PROPERTIES
-    COMPILE_DEFINITIONS "${definitions}"
-    OBJECT_DEPENDS "${generated}")
+set(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+set(join ${PROJECT_SOURCE_DIR}/cmake/join.cmake)
+
+# sp_add_cuda_program(<name> <parts>...): the text is the parts that all programs have, then these;
+# each uses those before it.
+function(sp_add_cuda_program name)
+    set(parts cuda/arch/prelude.cuh kernel_constants.h cuda/arch/tiles.h cuda/arch/math.cuh ${ARGN})
+    list(TRANSFORM parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    set(program ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.cu)
+    set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.fatbin)
+    set(data ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.c)
+    set(generated ${program} ${program}.inc)
+    string(TOUPPER SP_CUDA_${name}_KERNELS kernels)
+    set(text "#define SP_NAME ${name}\n#define SP_KERNELS ${kernels}\n#define SP_SOURCE_BYTES \"${program}.inc\"\n")
+    add_custom_command(
+        OUTPUT ${program} ${program}.inc
+        COMMAND ${CMAKE_COMMAND} "-DFROM=${parts}" -DTO=${program} -P ${join}
+        COMMAND ${CMAKE_COMMAND} -DFROM=${program} -DTO=${program}.inc -P ${embed}
+        DEPENDS ${parts} ${join} ${embed}
+        COMMENT "Embedding the text of the CUDA kernels: ${name}"
+        VERBATIM)
+    if(nvcc)
+        string(APPEND text "#define SP_BINARY_BYTES \"${binary}.inc\"\n")
+        list(APPEND generated ${binary} ${binary}.inc)
+        add_custom_command(
+            OUTPUT ${binary} ${binary}.inc
+            COMMAND ${compile} -o ${binary} ${program}
+            COMMAND ${CMAKE_COMMAND} -DFROM=${binary} -DTO=${binary}.inc -P ${embed}
+            DEPENDS ${program} ${embed}
+            COMMENT "Compiling the CUDA kernels: ${name}"
+            VERBATIM)
+    endif()
+    file(CONFIGURE OUTPUT ${data} CONTENT "${text}#include \"ops/cuda/cuda_program.inc.h\"\n")
+    target_sources(sp_ops PRIVATE ${data} ${generated})
+    set_source_files_properties(${data} PROPERTIES OBJECT_DEPENDS "${generated}")
+    # The tests compile them, too.
+    set_property(GLOBAL APPEND PROPERTY SP_CUDA_PROGRAMS ${name})
+    set_property(GLOBAL PROPERTY SP_CUDA_PROGRAM_${name} ${program})
+endfunction()
+
+sp_add_cuda_program(core
+    cuda/elementwise/parts.cuh
+    cuda/elementwise/integer_parts.cuh
+    cuda/elementwise/elementwise.cu
+    cuda/layout/parts.cuh
+    cuda/layout/copy.cu
+    cuda/conv/tap_range.cuh
+    cuda/conv/window.cu
+    cuda/gemm/product.cuh
+    cuda/gemm/square.cuh
+    cuda/gemm/gemm.cu
+    cuda/conv/conv.cu)

@@ -29,7 +29,7 @@ static pthread_mutex_t kernels_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct registered {
     char entry[64];
     fake_cuda_kernel kernel;
-} kernels[256];
+} kernels[1024];
 
 static CUresult take_fault(call_fault *fault)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA kernels are one text without includes: this file first, then the others in the order of
- * program.cmake. It is compiled by nvcc ahead of time, by NVRTC at run time, and by the tests as
- * C++ for the host, so it uses no library.
+/* A program of CUDA kernels is one text without includes: this file first, then the others in the
+ * order of program.cmake. It is compiled by nvcc ahead of time, by NVRTC at run time, and by the
+ * tests as C++ for the host, so it uses no library.
  *
  * Rules for bits (docs/decisions/0002-bit-rules.md): every arithmetic operation on floats is
  * written as the intrinsic that rounds once and that no compiler fuses with another operation. */
 #if defined(__CUDACC_RTC__)
+typedef signed char int8_t;
+typedef signed short int16_t;
 typedef signed int int32_t;
 typedef signed long long int64_t;
 typedef unsigned char uint8_t;
@@ -14,6 +16,8 @@ typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 #else
 /* Host headers may define these, too. */
+typedef __INT8_TYPE__ int8_t;
+typedef __INT16_TYPE__ int16_t;
 typedef __INT32_TYPE__ int32_t;
 typedef __INT64_TYPE__ int64_t;
 typedef __UINT8_TYPE__ uint8_t;
@@ -23,6 +27,9 @@ typedef __UINT64_TYPE__ uint64_t;
 #endif
 
 #define SP_CUDA_FUNCTION static __device__ __forceinline__
+/* One that is called, since several copies of it would be long. */
+#define SP_CUDA_CALLED static __device__ __noinline__
+#define SP_CUDA_MEMBER static __device__ __forceinline__
 
 /* Addresses in the order of the dispatch's bindings, and the tile of the launch shape. */
 struct sp_gpu_bindings {

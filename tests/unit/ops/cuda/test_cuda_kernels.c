@@ -8,29 +8,68 @@
 #include "ops/cuda/cuda_kernels.h"
 #include "support/test.h"
 
-TEST(every_kernel_of_cuda_has_an_entry_in_the_program_and_others_have_a_name)
+static const sp_gpu_program *const programs[] = {
+#define PROGRAM(name, kernels) &sp__cuda_program_##name,
+    SP_CUDA_PROGRAM_LIST(PROGRAM)
+#undef PROGRAM
+};
+
+static bool is_listed(uint32_t kernel)
+{
+    static const sp_kernel_id listed[] = {
+#define LISTED(kernel, constants, launch) SP_KERNEL_ID_##kernel,
+        SP_CUDA_KERNEL_LIST(LISTED)
+#undef LISTED
+    };
+    uint32_t found = 0;
+    for (size_t i = 0; i < SP_COUNT_OF(listed); i++) found += listed[i] == kernel;
+    CHECK(found <= 1); /* in one program */
+    return found > 0;
+}
+
+TEST(every_kernel_of_cuda_has_an_entry_in_a_program_and_others_have_a_name)
 {
     const sp_kernel *kernels = sp__cuda_kernels();
     for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
         CHECK_EQ_STR(kernels[i].name, sp__cpu_kernels(SP_CPU_PORTABLE)[i].name);
         CHECK(kernels[i].run == NULL);
-        CHECK_EQ_INT(kernels[i].gpu != NULL, i < SP_CUDA_KERNEL_COUNT);
+        CHECK_EQ_INT(kernels[i].gpu != NULL, is_listed(i));
         if (kernels[i].gpu == NULL) continue;
-        CHECK(kernels[i].gpu->program == &sp__cuda_program);
-        CHECK_EQ_U64(kernels[i].gpu->index, i);
+        CHECK(kernels[i].gpu->index < kernels[i].gpu->program->kernel_count);
         CHECK((kernels[i].gpu->shape != NULL) != (kernels[i].gpu->tiled != NULL));
         REQUIRE(strncmp(kernels[i].gpu->entry, "sp_", 3) == 0);
         CHECK_EQ_STR(kernels[i].gpu->entry + 3, kernels[i].name);
     }
 }
 
-TEST(the_program_is_one_text_without_includes)
+TEST(no_two_kernels_of_a_program_have_an_index)
 {
-    CHECK(strlen(sp__cuda_program.source) > 10000);
-    CHECK(strstr(sp__cuda_program.source, "#include") == NULL);
-    CHECK_EQ_INT(sp__cuda_program.binary == NULL, sp__cuda_program.binary_bytes == 0);
-    test_note("%zu bytes of text, %zu of binaries", strlen(sp__cuda_program.source),
-              sp__cuda_program.binary_bytes);
+    const sp_kernel *kernels = sp__cuda_kernels();
+    const sp_gpu_kernel *all[SP_KERNEL_COUNT + 16];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
+        if (kernels[i].gpu != NULL) all[count++] = kernels[i].gpu;
+    }
+#define VARIANT(name) all[count++] = &sp__cuda_variant_##name;
+    SP_CUDA_VARIANT_LIST(VARIANT)
+#undef VARIANT
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK(all[i]->index < all[i]->program->kernel_count);
+        for (uint32_t j = 0; j < i; j++) {
+            CHECK(all[i]->program != all[j]->program || all[i]->index != all[j]->index);
+        }
+    }
+}
+
+TEST(a_program_is_one_text_without_includes)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(programs); i++) {
+        CHECK(strlen(programs[i]->source) > 10000);
+        CHECK(strstr(programs[i]->source, "#include") == NULL);
+        CHECK_EQ_INT(programs[i]->binary == NULL, programs[i]->binary_bytes == 0);
+        test_note("%s: %zu bytes of text, %zu of binaries", programs[i]->name,
+                  strlen(programs[i]->source), programs[i]->binary_bytes);
+    }
 }
 
 /* ---- launches ---- */
@@ -187,33 +226,44 @@ static bool load_nvrtc(nvrtc *out)
            find(library, "nvrtcGetCUBIN", &out->binary);
 }
 
+static bool has_entry(const char *binary, size_t bytes, const char *entry)
+{
+    return memmem(binary, bytes, entry, strlen(entry) + 1) != NULL;
+}
+
+static void compile_program(const nvrtc *rtc, const sp_gpu_program *of)
+{
+    void *program;
+    REQUIRE_EQ_INT(rtc->create(&program, of->source, "ops.cu", 0, NULL, NULL), 0);
+    const char *const options[] = {"--gpu-architecture=sm_90", "--std=c++17", "--fmad=false"};
+    const int result = rtc->compile(program, SP_COUNT_OF(options), options);
+    size_t bytes;
+    REQUIRE_EQ_INT(rtc->log_size(program, &bytes), 0);
+    char *log = calloc(1, bytes + 1);
+    REQUIRE_EQ_INT(rtc->log(program, log), 0);
+    if (bytes > 1) test_note("%s: %.2000s", of->name, log);
+    free(log);
+    REQUIRE_EQ_INT(result, 0);
+    REQUIRE_EQ_INT(rtc->binary_size(program, &bytes), 0);
+    char *binary = malloc(bytes);
+    REQUIRE_EQ_INT(rtc->binary(program, binary), 0);
+    for (int i = 0; i < SP_KERNEL_COUNT; i++) {
+        const sp_gpu_kernel *gpu = sp__cuda_kernels()[i].gpu;
+        if (gpu != NULL && gpu->program == of) CHECK(has_entry(binary, bytes, gpu->entry));
+    }
+#define CHECK_ENTRY(name)                                                                          \
+    if (sp__cuda_variant_##name.program == of) CHECK(has_entry(binary, bytes, "sp_" #name));
+    SP_CUDA_VARIANT_LIST(CHECK_ENTRY)
+#undef CHECK_ENTRY
+    free(binary);
+}
+
 TEST(nvrtc_compiles_every_entry)
 {
     if (test_scale() < 1) SKIP("the compiler is slow in an instrumented process, and not ours");
     nvrtc rtc;
     if (!load_nvrtc(&rtc)) SKIP("libnvrtc is not there; STREAMPOOL_NVRTC may name it");
-    void *program;
-    REQUIRE_EQ_INT(rtc.create(&program, sp__cuda_program.source, "ops.cu", 0, NULL, NULL), 0);
-    const char *const options[] = {"--gpu-architecture=sm_90", "--std=c++17", "--fmad=false"};
-    const int result = rtc.compile(program, SP_COUNT_OF(options), options);
-    size_t bytes;
-    REQUIRE_EQ_INT(rtc.log_size(program, &bytes), 0);
-    char *log = calloc(1, bytes + 1);
-    REQUIRE_EQ_INT(rtc.log(program, log), 0);
-    if (bytes > 1) test_note("%.2000s", log);
-    free(log);
-    REQUIRE_EQ_INT(result, 0);
-    REQUIRE_EQ_INT(rtc.binary_size(program, &bytes), 0);
-    char *binary = malloc(bytes);
-    REQUIRE_EQ_INT(rtc.binary(program, binary), 0);
-    for (int i = 0; i < SP_CUDA_KERNEL_COUNT; i++) {
-        const char *entry = sp__cuda_kernels()[i].gpu->entry;
-        CHECK(memmem(binary, bytes, entry, strlen(entry) + 1) != NULL);
-    }
-#define CHECK_ENTRY(name) CHECK(memmem(binary, bytes, "sp_" #name, sizeof "sp_" #name) != NULL);
-    SP_CUDA_VARIANT_LIST(CHECK_ENTRY)
-#undef CHECK_ENTRY
-    free(binary);
+    for (size_t i = 0; i < SP_COUNT_OF(programs); i++) compile_program(&rtc, programs[i]);
 }
 
 TEST_MAIN

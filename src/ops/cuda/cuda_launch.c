@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cuda/cuda_launch.h"
+
+#include "ops/cuda/tile_choice.h"
+
+/* Grid limits of every GPU, along x and along y and z. */
+#define MAX_BLOCKS INT64_C(0x7fffffff)
+#define MAX_OUTER_BLOCKS SP_CUDA_MAX_OUTER_BLOCKS
+
+static uint32_t clamp_blocks(int64_t count, int64_t limit)
+{
+    return (uint32_t)(count < limit ? count : limit);
+}
+
+static void set_grid(int64_t x, int64_t y, int64_t z, sp_launch_shape *out)
+{
+    *out =
+        (sp_launch_shape){.grid = {clamp_blocks(x, MAX_BLOCKS), clamp_blocks(y, MAX_OUTER_BLOCKS),
+                                   clamp_blocks(z, MAX_OUTER_BLOCKS)},
+                          .block = {SP_CUDA_THREADS, 1, 1}};
+}
+
+static void set_threads(int64_t threads, sp_launch_shape *out)
+{
+    set_grid(sp_cuda_tiles(threads, SP_CUDA_THREADS), 1, 1, out);
+}
+
+static void set_tile(const sp_cuda_tile *tile, int64_t shared_bytes, sp_launch_shape *out)
+{
+    out->tile[0] = tile->groups;
+    out->tile[1] = tile->warps;
+    out->tile[2] = tile->rows;
+    out->shared_bytes = (uint32_t)shared_bytes;
+}
+
+void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
+{
+    const sp_gemm_constants *k = constants;
+    const sp_cuda_tile tile = sp_cuda_gemm_tile(k, shared_bytes);
+    const bool is_square = tile.groups == 0;
+    const int64_t rows = is_square ? tile.rows : (int64_t)tile.warps * tile.rows;
+    set_grid(sp_cuda_tiles(k->rows, rows),
+             sp_cuda_tiles(k->columns, is_square ? tile.rows : SP_CUDA_LANES),
+             sp_cuda_gemm_matrices(k), out);
+    if (is_square) out->variant = &sp__cuda_variant_gemm_square_f32;
+    else if (sp_cuda_gemm_is_plain(k)) out->variant = &sp__cuda_variant_gemm_rows_f32;
+    set_tile(&tile,
+             is_square ? SP_CUDA_SQUARE_BYTES((int64_t)tile.rows)
+                       : sp_cuda_product_bytes(tile.groups, rows),
+             out);
+}
+
+void sp__cuda_shape_pack(const void *constants, sp_launch_shape *out)
+{
+    const sp_gemm_pack_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->columns, SP_GEMM_PANEL) * SP_GEMM_PANEL * k->depth, out);
+}
+
+void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
+{
+    const sp_conv_constants *k = constants;
+    const sp_cuda_tile tile = sp_cuda_conv_tile(k, shared_bytes);
+    const int64_t rows = (int64_t)tile.warps * tile.rows;
+    set_grid(sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES), sp_cuda_tiles(k->filters, rows),
+             k->filters > 0 ? k->planes / k->filters : 0, out);
+    if (sp_cuda_conv_is_small(k)) out->variant = &sp__cuda_variant_conv_small_f32;
+    set_tile(&tile, sp_cuda_product_bytes(tile.groups, rows), out);
+}
+
+void sp__cuda_shape_depthwise(const void *constants, sp_launch_shape *out)
+{
+    const sp_conv_constants *k = constants;
+    set_threads(k->planes * k->out_h * k->out_w, out);
+}
+
+void sp__cuda_shape_pool(const void *constants, sp_launch_shape *out)
+{
+    const sp_pool_constants *k = constants;
+    set_threads(k->planes * k->out_h * k->out_w, out);
+}
+
+void sp__cuda_shape_binary(const void *constants, sp_launch_shape *out)
+{
+    const sp_binary_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, sp_cuda_binary_elements(k)), out);
+}
+
+void sp__cuda_shape_flat(const void *constants, sp_launch_shape *out)
+{
+    const sp_flat_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+}
+
+void sp__cuda_shape_bytes(const void *constants, sp_launch_shape *out)
+{
+    const sp_flat_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, SP_CUDA_WORD), out);
+}
+
+void sp__cuda_shape_copy(const void *constants, sp_launch_shape *out)
+{
+    set_threads(((const sp_copy_constants *)constants)->count, out);
+}
+
+void sp__cuda_shape_concat(const void *constants, sp_launch_shape *out)
+{
+    const sp_concat_constants *k = constants;
+    int64_t most = 0;
+    for (uint32_t i = 0; i < k->parts; i++) {
+        if (k->part_bytes[i] > most) most = k->part_bytes[i];
+    }
+    set_grid(sp_cuda_tiles(sp_cuda_tiles(most * k->outer, SP_CUDA_WORD), SP_CUDA_THREADS), k->parts,
+             1, out);
+}
+
+void sp__cuda_shape_pad(const void *constants, sp_launch_shape *out)
+{
+    const sp_pad_constants *k = constants;
+    set_threads(k->rank > 0 ? k->rows * k->out[k->rank - 1] : 0, out);
+}
+
+void sp__cuda_shape_fill(const void *constants, sp_launch_shape *out)
+{
+    set_threads(((const sp_fill_constants *)constants)->count, out);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA's extensions of C++, for the emulator's threads, and the entries of the emulated programs.
+ */
+#ifndef SP_TESTS_CUDA_CUDA_DIALECT_H
+#define SP_TESTS_CUDA_CUDA_DIALECT_H
+
+#include <math.h>
+#include <string.h>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __shared__ static
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __align__(bytes) alignas(bytes)
+
+struct sp_index {
+    unsigned x, y, z;
+};
+
+extern sp_index threadIdx, blockIdx, gridDim;
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
+void __syncthreads();
+
+/* Of the running block, allocated anew for each launch, so that a sanitizer finds its end. */
+extern float4 *shared_memory;
+#define SP_CUDA_SHARED(name) float4 *const name = shared_memory
+
+/* ---- the build contracts nothing (-ffp-contract=off), so each of these rounds once ---- */
+
+#define ROUNDED_OPERATION(name, type, operation)                                                   \
+    static inline type name(type a, type b)                                                        \
+    {                                                                                              \
+        return a operation b;                                                                      \
+    }
+ROUNDED_OPERATION(__fadd_rn, float, +)
+ROUNDED_OPERATION(__fsub_rn, float, -)
+ROUNDED_OPERATION(__fmul_rn, float, *)
+ROUNDED_OPERATION(__fdiv_rn, float, /)
+ROUNDED_OPERATION(__dadd_rn, double, +)
+ROUNDED_OPERATION(__dsub_rn, double, -)
+ROUNDED_OPERATION(__dmul_rn, double, *)
+ROUNDED_OPERATION(__ddiv_rn, double, /)
+#undef ROUNDED_OPERATION
+
+static inline float __fmaf_rn(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+static inline float __fsqrt_rn(float a)
+{
+    return sqrtf(a);
+}
+static inline double __dsqrt_rn(double a)
+{
+    return sqrt(a);
+}
+
+/* ---- bits ---- */
+
+template <class To, class From> static inline To same_bits(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "the same bits");
+    To to;
+    memcpy(&to, &from, sizeof(to));
+    return to;
+}
+static inline float __uint_as_float(unsigned bits)
+{
+    return same_bits<float>(bits);
+}
+static inline unsigned __float_as_uint(float value)
+{
+    return same_bits<unsigned>(value);
+}
+static inline double __longlong_as_double(long long bits)
+{
+    return same_bits<double>(bits);
+}
+static inline long long __double_as_longlong(double value)
+{
+    return same_bits<long long>(value);
+}
+static inline int __clzll(long long bits)
+{
+    return bits == 0 ? 64 : __builtin_clzll((unsigned long long)bits);
+}
+template <class T> static inline T __ldg(const T *from)
+{
+    return *from;
+}
+
+/* ---- entries ---- */
+
+/* The bindings and constants of the running launch. */
+struct emulated_launch {
+    void *bindings[16];
+    unsigned tile[3];
+    const void *constants;
+};
+extern emulated_launch current_launch;
+
+struct emulated_entry {
+    const char *name; /* NULL after the last */
+    void (*run)();
+};
+
+#endif
