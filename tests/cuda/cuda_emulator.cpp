@@ -2,6 +2,7 @@
 /* The execution of the blocks of the emulated programs. */
 #include "cuda/cuda_emulator.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <ucontext.h>
 
@@ -18,41 +19,47 @@ enum { MAX_THREADS = 1024, STACK_BYTES = 64 * 1024 };
 enum thread_state { NOT_STARTED, AT_BARRIER, ENDED };
 
 struct thread {
-    ucontext_t context;
+    jmp_buf at; /* the barrier */
     thread_state state;
 };
 
 static thread threads[MAX_THREADS];
 static char *stacks;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static const emulated_entry *running;
 
+/* Jumps between stacks: swapcontext would call the kernel of the system twice. */
 void __syncthreads()
 {
     thread *self = &threads[threadIdx.x];
     self->state = AT_BARRIER;
-    swapcontext(&self->context, &scheduler);
+    if (_setjmp(self->at) == 0) _longjmp(scheduler, 1);
 }
 
 static void thread_main()
 {
     running->run();
     threads[threadIdx.x].state = ENDED;
+    _longjmp(scheduler, 1);
+}
+
+static void thread_start(unsigned index)
+{
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stacks + (size_t)index * STACK_BYTES;
+    context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&context, thread_main, 0);
+    setcontext(&context);
 }
 
 /* Runs a thread up to its next barrier or its end. */
 static void advance(unsigned index)
 {
-    thread *t = &threads[index];
     threadIdx = {index, 0, 0};
-    if (t->state == NOT_STARTED) {
-        getcontext(&t->context);
-        t->context.uc_stack.ss_sp = stacks + (size_t)index * STACK_BYTES;
-        t->context.uc_stack.ss_size = STACK_BYTES;
-        t->context.uc_link = &scheduler;
-        makecontext(&t->context, thread_main, 0);
-    }
-    swapcontext(&scheduler, &t->context);
+    if (_setjmp(scheduler) != 0) return;
+    if (threads[index].state == NOT_STARTED) thread_start(index);
+    _longjmp(threads[index].at, 1);
 }
 
 /* Runs all threads to the next barrier or the end; false if they reach different ones. The order
@@ -125,6 +132,7 @@ bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void 
                           uint32_t binding_count, const void *constants)
 {
     current_launch.constants = constants;
+    memset(current_launch.bindings, 0, sizeof(current_launch.bindings)); /* no report */
     memcpy(current_launch.bindings, bindings, binding_count * sizeof(*bindings));
     memcpy(current_launch.tile, shape->tile, sizeof(shape->tile));
     running = find_entry(entry);

@@ -33,14 +33,16 @@ static grid grid_gemm(const void *constants)
     for (uint32_t i = 0; i < k->batch_rank; i++) batch *= k->batch_dims[i];
     const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
     return (grid){
-        {tile_count(panels, k->tile_panels), tile_count(k->rows, k->tile_rows), (uint32_t)batch}};
+        {tile_count(k->rows, k->tile_rows), tile_count(panels, k->tile_panels), (uint32_t)batch}};
 }
 
-static grid grid_pack(const void *constants)
+static grid grid_one(const void *constants)
 {
     (void)constants;
     return (grid){{1, 1, 1}};
 }
+#define grid_pack grid_one
+#define grid_blend grid_one
 
 static grid grid_conv(const void *constants)
 {
@@ -100,6 +102,52 @@ static grid grid_fill(const void *constants)
 {
     const sp_fill_constants *k = constants;
     return grid_line(k->count, k->tile_count);
+}
+
+#define GRID_LINE(launch, constants_name, what)                                                    \
+    static grid grid_##launch(const void *constants)                                               \
+    {                                                                                              \
+        const sp_##constants_name##_constants *k = constants;                                      \
+        return grid_line(k->what, k->tile_##what);                                                 \
+    }
+GRID_LINE(function, function, count)
+GRID_LINE(gate, gate, count)
+GRID_LINE(select, select, count)
+GRID_LINE(cast, cast, count)
+GRID_LINE(reduce, reduce, count)
+GRID_LINE(axis, axis, rows)
+GRID_LINE(cumsum, axis, rows)
+GRID_LINE(norm, norm, rows)
+GRID_LINE(row_norm, row_norm, rows)
+GRID_LINE(batch_norm, batch_norm, planes)
+GRID_LINE(standardize, binary, count)
+GRID_LINE(lrn, lrn, planes)
+
+static grid grid_window(const void *constants)
+{
+    const sp_window_constants *k = constants;
+    return grid_line(k->planes * k->out[0] * k->out[1], k->tile_rows);
+}
+
+static grid grid_conv_transpose(const void *constants)
+{
+    return grid_window(&((const sp_conv_transpose_constants *)constants)->window);
+}
+
+static grid grid_conv_3d(const void *constants)
+{
+    const sp_conv_3d_constants *d = constants;
+    const sp_conv_constants *k = &d->plane;
+    return (grid){{tile_count(d->out_d * k->out_h * k->out_w, k->tile_pixels), (uint32_t)k->groups,
+                   (uint32_t)(k->planes / (k->groups * k->filters))}};
+}
+
+static grid grid_gemm_any(const void *constants)
+{
+    const sp_gemm_constants *k = &((const sp_gemm_any_constants *)constants)->gemm;
+    int64_t batch = 1;
+    for (uint32_t i = 0; i < k->batch_rank; i++) batch *= k->batch_dims[i];
+    return (grid){{tile_count(k->rows, k->tile_rows), 1, (uint32_t)batch}};
 }
 
 /* ---- the kernels ---- */

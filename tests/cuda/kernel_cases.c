@@ -482,8 +482,9 @@ const char *kernel_case_kind_name(uint32_t kind)
 
 uint64_t kernel_case_count(uint32_t kind, uint64_t most)
 {
-    const uint64_t enough = 600;
-    return find_kind(kind)->op == NULL || most < enough ? most : enough;
+    const kernel_case_kind *of = find_kind(kind);
+    if (strncmp(of->name, "long", 4) == 0) most /= 4;
+    return of->op == NULL || most < 600 ? most : 600;
 }
 
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)

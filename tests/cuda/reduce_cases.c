@@ -162,6 +162,64 @@ static void make_group_norm(data_random *random, kernel_case *c)
     for (int i = 0; i < 2; i++) add_random(c, random, SP_F32, &scales);
 }
 
+/* ---- reductions of more than one block of elements ---- */
+
+/* A few rows of many elements along the last axis, or columns along the first. */
+static sp_shape pick_long_shape(data_random *random, uint32_t *axis)
+{
+    const int64_t extent = one_in(random, 4) ? pick(random, 4090, 4110) : pick(random, 4097, 40000);
+    const int64_t rows = pick(random, 1, extent < 20000 ? 5 : 2);
+    *axis = one_in(random, 2);
+    return (sp_shape){.rank = 2, .dims = {*axis == 0 ? extent : rows, *axis == 0 ? rows : extent}};
+}
+
+static void make_long(data_random *random, kernel_case *c)
+{
+    static const char *const ops[] = {
+        "ReduceSum", "ReduceMean", "ReduceLogSumExp", "ReduceL2", "ReduceMax", "ReduceProd",
+        "Softmax",   "LogSoftmax", "LpNormalization", "ArgMax",   "Hardmax"};
+    static const uint32_t versions[] = {13, 18, 18, 18, 18, 18, 13, 13, 1, 13, 13};
+    static const sp_dtype dtypes[] = {SP_F32, SP_F32, SP_F64};
+    const int64_t op = pick(random, 0, SP_COUNT_OF(ops) - 1);
+    uint32_t axis;
+    const sp_shape x = pick_long_shape(random, &axis);
+    const int64_t axes = axis;
+    c->op = ops[op];
+    c->version = versions[op];
+    if (op >= 6) add_int(c, "axis", axis);
+    const bool is_f32_only = c->version == 1 || op == SP_COUNT_OF(ops) - 1;
+    add_random(c, random, is_f32_only ? SP_F32 : pick_one_of(random, dtypes, 3), &x);
+    if (op < 6) add_known_ints(c, &axes, 1);
+}
+
+static void make_long_norm(data_random *random, kernel_case *c)
+{
+    const sp_shape x = {.rank = 2, .dims = {pick(random, 1, 3), pick(random, 4097, 14000)}};
+    const sp_shape row = shape_1d(x.dims[1]);
+    c->op = "LayerNormalization";
+    c->version = 17;
+    c->output_count = (uint32_t)pick(random, 1, 3);
+    add_int(c, "axis", 1);
+    add_random(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &row);
+    if (one_in(random, 2)) add_random(c, random, SP_F32, &row);
+}
+
+/* Windows of more than one block of taps. */
+static void make_long_pool(data_random *random, kernel_case *c)
+{
+    const int64_t kernel[] = {pick(random, 60, 80), pick(random, 70, 90)}, ones[] = {1, 1};
+    const int64_t pads[] = {pick(random, 0, 3), 0, 0, pick(random, 0, 3)};
+    const sp_shape x = {.rank = 4, .dims = {1, 2, kernel[0] + 1, kernel[1]}};
+    c->op = "AveragePool";
+    c->version = 19;
+    add_ints(c, "kernel_shape", kernel, 2);
+    add_ints(c, "strides", ones, 2);
+    add_ints(c, "pads", pads, 4);
+    add_int(c, "count_include_pad", one_in(random, 2));
+    add_random(c, random, SP_F32, &x);
+}
+
 /* ---- windows of one to three dimensions ---- */
 
 static case_window pick_window(data_random *random, uint32_t least_rank)
@@ -281,6 +339,9 @@ const kernel_case_kind reduce_case_kinds[] = {
     {"batch norm", make_batch_norm, NULL},
     {"layer norm", make_layer_norm, NULL},
     {"group norm", make_group_norm, NULL},
+    {"long reduction", make_long, NULL},
+    {"long norm", make_long_norm, NULL},
+    {"long pool", make_long_pool, NULL},
     {"pool", make_pool, NULL},
     {"global pool", make_global_pool, NULL},
     {"conv 3d", make_conv_3d, NULL},

@@ -28,7 +28,7 @@ static writer make_cast(const char *input, const char *output, int64_t to)
     return node;
 }
 
-/* Add and Mul of f32 run on the device, Sqrt and all of f64 on the cpu. */
+/* Steps of f32 and of f64. */
 static writer mixed_graph(void)
 {
     writer graph = begin_graph();
@@ -42,7 +42,7 @@ static writer mixed_graph(void)
     return graph;
 }
 
-/* The cpu's steps come first, and bools are copied between the devices. */
+/* Bools are copied between the devices. */
 static writer choosing_graph(void)
 {
     writer graph = begin_graph();
@@ -108,36 +108,36 @@ static void check_graph(writer (*make)(void), const char *cpu_ops, uint32_t cpu_
     segment_end();
 }
 
-TEST(steps_without_a_kernel_for_their_type_run_on_the_cpu)
+TEST(steps_of_every_type_run_on_the_device)
 {
-    const bool is_cuda = segment_is_cuda();
-    check_graph(mixed_graph, "", is_cuda ? 4 : 0, is_cuda ? 5 : 1);
-    check_graph(choosing_graph, "", is_cuda ? 4 : 0, is_cuda ? 5 : 1);
+    check_graph(mixed_graph, "", 0, 1);
+    check_graph(choosing_graph, "", 0, 1);
 }
 
-TEST(they_run_there_beside_those_that_are_named)
+TEST(those_that_are_named_run_on_the_cpu)
 {
-    const bool is_cuda = segment_is_cuda();
+    check_graph(mixed_graph, "Sqrt,Cast", 3, 7);
     check_graph(mixed_graph, "Add,Sqrt,Cast", 5, 5);
-    check_graph(choosing_graph, "Tanh,Not", is_cuda ? 5 : 2, is_cuda ? 3 : 5);
+    check_graph(choosing_graph, "Greater,Not,Where", 4, 5);
+    check_graph(choosing_graph, "Tanh,Not", 2, 5);
 }
 
-TEST(their_ops_are_told_and_not_counted_as_the_devices)
+TEST(their_ops_are_told_and_counted_as_the_devices)
 {
     const sp_device device = segment_begin();
-    segment_set_ops("");
+    segment_set_ops("Sqrt,Cast");
     const sp_model model = load(mixed_graph(), device);
     float y[COUNT];
     run(model, 1, y);
-    static const char *const names[] = {"Sqrt", "Cast", "Add"};
-    static const uint32_t counts[] = {1, 2, 1};
+    static const char *const names[] = {"Sqrt", "Cast"};
+    static const uint32_t counts[] = {1, 2};
     sp_model_cpu_op op;
-    for (uint32_t i = 0; segment_is_cuda() && i < SP_COUNT_OF(names); i++) {
+    for (uint32_t i = 0; i < SP_COUNT_OF(names); i++) {
         CHECK_OK(sp_model_get_cpu_op(model, i, &op));
         CHECK_EQ_STR(op.name, names[i]);
         CHECK_EQ_U64(op.step_count, counts[i]);
     }
-    CHECK_STATUS(sp_model_get_cpu_op(model, segment_is_cuda() ? 3 : 0, &op), SP_NOT_FOUND);
+    CHECK_STATUS(sp_model_get_cpu_op(model, SP_COUNT_OF(names), &op), SP_NOT_FOUND);
     CHECK_OK(sp_model_release(model));
     sp_device_ops ops;
     CHECK_OK(sp_device_get_ops(device, &ops));

@@ -217,20 +217,41 @@ TEST(kinds_of_devices_say_which_kernels_they_have)
     CHECK_OK(sp_model_release(model));
 }
 
-/* cpu has a kernel for it, GPUs have none. */
+static void add_number(writer *graph, const char *name, float value)
+{
+    writer tensor = make_tensor(name, ONNX_FLOAT, NULL, 0, &value, sizeof value);
+    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+/* In a plan for the cpu GELU by tanh is one step, which only cpu has a kernel for. */
 TEST(a_kind_without_a_kernel_says_so)
 {
-    static const int64_t dims[] = {4};
+    static const int64_t dims[] = {40};
     writer graph = {0};
-    add_input(&graph, "x", ONNX_DOUBLE, dims, 1);
-    add_node(&graph, make_node("Abs", "x", "y"));
+    add_input(&graph, "x", ONNX_FLOAT, dims, 1);
+    add_number(&graph, "a", 0.0447149985f);
+    add_number(&graph, "b", 1);
+    add_number(&graph, "c", 0.5f);
+    add_number(&graph, "d", 0.797884583f);
+    add_node(&graph, make_node("Mul", "a x", "i"));
+    add_node(&graph, make_node("Mul", "x i", "j"));
+    add_node(&graph, make_node("Mul", "x j", "k"));
+    add_node(&graph, make_node("Add", "x k", "s"));
+    add_node(&graph, make_node("Mul", "d s", "t"));
+    add_node(&graph, make_node("Tanh", "t", "e"));
+    add_node(&graph, make_node("Add", "b e", "v"));
+    add_node(&graph, make_node("Mul", "c v", "p"));
+    add_node(&graph, make_node("Mul", "x p", "y"));
     add_output(&graph, "y");
     sp_model model;
     sp_plan plan;
     bool has = true;
     REQUIRE_OK(partial_load(&graph, NULL, &model));
-    const sp_host_tensor x = {.dtype = SP_F64, .rank = 1, .shape = {4}};
+    const sp_host_tensor x = {.dtype = SP_F32, .rank = 1, .shape = {40}};
     REQUIRE_OK(sp_plan_create(model, &x, 1, &plan));
+    sp_plan_step_info step;
+    REQUIRE_OK(sp_plan_get_step(plan, 0, &step));
+    CHECK_EQ_STR(step.kernel, "tanh_gate_f32");
     CHECK_OK(sp_plan_step_has_kernel(plan, 0, "cuda", &has));
     CHECK(!has);
     CHECK_OK(sp_plan_step_has_kernel(plan, 0, "cpu", &has));

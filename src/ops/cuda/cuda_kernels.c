@@ -30,7 +30,27 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
     GPU_ENTRY(core, kernel), [SP_KERNEL_ID_##kernel].tiled = sp__cuda_tiled_##launch,              \
                              [SP_KERNEL_ID_##kernel].has_shared_memory = true,
 #define CORE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(core, kernel, launch)
-    SP_CUDA_TILED_LIST(TILED_ENTRY) SP_CUDA_CORE_LIST(CORE_ENTRY)
+#define MATH_ENTRY(kernel, constants, launch) SHAPED_ENTRY(math, kernel, launch)
+#define DOUBLE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(double, kernel, launch)
+#define INTEGER_ENTRY(kernel, constants, launch) SHAPED_ENTRY(integer, kernel, launch)
+#define CAST_ENTRY(kernel, constants, launch) SHAPED_ENTRY(cast, kernel, launch)
+#define REDUCE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(reduce, kernel, launch)
+#define NORM_ENTRY(kernel, constants, launch) SHAPED_ENTRY(norm, kernel, launch)
+#define WINDOW_ENTRY(kernel, constants, launch) SHAPED_ENTRY(window, kernel, launch)
+#define PRODUCT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(product, kernel, launch)
+    SP_CUDA_TILED_LIST(TILED_ENTRY) SP_CUDA_CORE_LIST(CORE_ENTRY) SP_CUDA_MATH_KERNELS(MATH_ENTRY)
+        SP_CUDA_DOUBLE_KERNELS(DOUBLE_ENTRY) SP_CUDA_INTEGER_KERNELS(INTEGER_ENTRY)
+            SP_CUDA_CAST_KERNELS(CAST_ENTRY) SP_CUDA_REDUCE_KERNELS(REDUCE_ENTRY)
+                SP_CUDA_NORM_KERNELS(NORM_ENTRY) SP_CUDA_WINDOW_KERNELS(WINDOW_ENTRY)
+                    SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY)
+#undef PRODUCT_ENTRY
+#undef WINDOW_ENTRY
+#undef NORM_ENTRY
+#undef REDUCE_ENTRY
+#undef CAST_ENTRY
+#undef INTEGER_ENTRY
+#undef DOUBLE_ENTRY
+#undef MATH_ENTRY
 #undef CORE_ENTRY
 #undef TILED_ENTRY
 #undef SHAPED_ENTRY

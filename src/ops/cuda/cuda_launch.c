@@ -123,3 +123,117 @@ void sp__cuda_shape_fill(const void *constants, sp_launch_shape *out)
 {
     set_threads(((const sp_fill_constants *)constants)->count, out);
 }
+
+/* ---- elementwise ---- */
+
+void sp__cuda_shape_function(const void *constants, sp_launch_shape *out)
+{
+    const sp_function_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+}
+
+void sp__cuda_shape_gate(const void *constants, sp_launch_shape *out)
+{
+    const sp_gate_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+}
+
+void sp__cuda_shape_cast(const void *constants, sp_launch_shape *out)
+{
+    const sp_cast_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+}
+
+void sp__cuda_shape_select(const void *constants, sp_launch_shape *out)
+{
+    set_threads(((const sp_select_constants *)constants)->count, out);
+}
+
+/* ---- reductions and rows ---- */
+
+static void set_reductions(int64_t count, int64_t extent, bool is_columns, sp_launch_shape *out)
+{
+    set_grid(sp_cuda_reduction_blocks(count, extent, is_columns), 1, 1, out);
+}
+
+void sp__cuda_shape_reduce(const void *constants, sp_launch_shape *out)
+{
+    const sp_reduce_constants *k = constants;
+    set_reductions(k->count, k->extent, k->is_columns, out);
+}
+
+void sp__cuda_shape_axis(const void *constants, sp_launch_shape *out)
+{
+    const sp_axis_constants *k = constants;
+    set_reductions(k->rows, k->extent, k->inner > 1, out);
+}
+
+void sp__cuda_shape_cumsum(const void *constants, sp_launch_shape *out)
+{
+    set_threads(((const sp_axis_constants *)constants)->rows, out);
+}
+
+void sp__cuda_shape_norm(const void *constants, sp_launch_shape *out)
+{
+    const sp_norm_constants *k = constants;
+    set_reductions(k->rows, k->extent, false, out);
+}
+
+void sp__cuda_shape_row_norm(const void *constants, sp_launch_shape *out)
+{
+    const sp_row_norm_constants *k = constants;
+    set_reductions(k->rows, k->extent, false, out);
+}
+
+void sp__cuda_shape_batch_norm(const void *constants, sp_launch_shape *out)
+{
+    const sp_batch_norm_constants *k = constants;
+    set_threads(k->planes * k->plane, out);
+}
+
+void sp__cuda_shape_blend(const void *constants, sp_launch_shape *out)
+{
+    set_threads(((const sp_blend_constants *)constants)->count, out);
+}
+
+void sp__cuda_shape_standardize(const void *constants, sp_launch_shape *out)
+{
+    set_threads(((const sp_binary_constants *)constants)->count, out);
+}
+
+void sp__cuda_shape_lrn(const void *constants, sp_launch_shape *out)
+{
+    const sp_lrn_constants *k = constants;
+    set_threads(k->planes * k->plane, out);
+}
+
+/* ---- windows, products of other types ---- */
+
+static int64_t window_outputs(const sp_window_constants *k)
+{
+    return k->planes * k->out[0] * k->out[1] * k->out[2];
+}
+
+void sp__cuda_shape_window(const void *constants, sp_launch_shape *out)
+{
+    const sp_window_constants *k = constants;
+    set_threads(window_outputs(k), out);
+}
+
+void sp__cuda_shape_conv_3d(const void *constants, sp_launch_shape *out)
+{
+    const sp_conv_3d_constants *k = constants;
+    set_threads(k->plane.planes * k->out_d * k->plane.out_h * k->plane.out_w, out);
+}
+
+void sp__cuda_shape_conv_transpose(const void *constants, sp_launch_shape *out)
+{
+    const sp_conv_transpose_constants *k = constants;
+    set_threads(window_outputs(&k->window), out);
+}
+
+void sp__cuda_shape_gemm_any(const void *constants, sp_launch_shape *out)
+{
+    const sp_gemm_any_constants *k = constants;
+    set_threads(sp_cuda_gemm_matrices(&k->gemm) * k->gemm.rows * k->gemm.columns, out);
+}

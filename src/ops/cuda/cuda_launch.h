@@ -16,7 +16,24 @@
     X(copy)                                                                                        \
     X(concat)                                                                                      \
     X(pad)                                                                                         \
-    X(fill)
+    X(fill)                                                                                        \
+    X(function)                                                                                    \
+    X(gate)                                                                                        \
+    X(select)                                                                                      \
+    X(cast)                                                                                        \
+    X(reduce)                                                                                      \
+    X(axis)                                                                                        \
+    X(cumsum)                                                                                      \
+    X(norm)                                                                                        \
+    X(row_norm)                                                                                    \
+    X(batch_norm)                                                                                  \
+    X(blend)                                                                                       \
+    X(standardize)                                                                                 \
+    X(lrn)                                                                                         \
+    X(window)                                                                                      \
+    X(conv_3d)                                                                                     \
+    X(conv_transpose)                                                                              \
+    X(gemm_any)
 
 #define SP_CUDA_SHAPE_DECLARE(name)                                                                \
     void sp__cuda_shape_##name(const void *constants, sp_launch_shape *out);

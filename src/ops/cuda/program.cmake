@@ -97,3 +97,73 @@ sp_add_cuda_program(core
     cuda/gemm/square.cuh
     cuda/gemm/gemm.cu
     cuda/conv/conv.cu)
+sp_add_cuda_program(math
+    elementwise_list.h
+    fused_constants.h
+    cuda/arch/number.cuh
+    cuda/arch/math_f32.cuh
+    cuda/arch/math_f64.cuh
+    cuda/arch/functions.cuh
+    cuda/elementwise/parts.cuh
+    cuda/elementwise/float_parts.cuh
+    cuda/elementwise/pow.cuh
+    cuda/elementwise/remainder.cuh
+    cuda/elementwise/math.cu)
+sp_add_cuda_program(double
+    elementwise_list.h
+    cuda/arch/number.cuh
+    cuda/arch/math_f64.cuh
+    cuda/arch/functions.cuh
+    cuda/elementwise/parts.cuh
+    cuda/elementwise/float_parts.cuh
+    cuda/elementwise/remainder.cuh
+    cuda/elementwise/double.cu)
+sp_add_cuda_program(integer
+    cuda/arch/number.cuh
+    cuda/elementwise/parts.cuh
+    cuda/elementwise/integer_parts.cuh
+    cuda/elementwise/integer.cu)
+sp_add_cuda_program(cast
+    elementwise_list.h
+    cuda/arch/dtype.cuh
+    cuda/arch/number.cuh
+    cuda/arch/half.cuh
+    cuda/elementwise/parts.cuh
+    cuda/elementwise/cast.cu)
+sp_add_cuda_program(reduce
+    reduce_constants.h
+    cuda/arch/number.cuh
+    cuda/arch/math_f32.cuh
+    cuda/arch/math_f64.cuh
+    cuda/arch/half.cuh
+    cuda/reduce/lanes.cuh
+    cuda/reduce/joins.cuh
+    cuda/reduce/axis_rows.cuh
+    cuda/reduce/reduce.cu
+    cuda/reduce/axis.cu)
+sp_add_cuda_program(norm
+    reduce_constants.h
+    fused_constants.h
+    cuda/arch/number.cuh
+    cuda/arch/math_f32.cuh
+    cuda/arch/math_f64.cuh
+    cuda/arch/half.cuh
+    cuda/elementwise/pow.cuh
+    cuda/reduce/lanes.cuh
+    cuda/reduce/joins.cuh
+    cuda/reduce/axis_rows.cuh
+    cuda/reduce/softmax.cu
+    cuda/reduce/norm.cu)
+sp_add_cuda_program(window
+    reduce_constants.h
+    cuda/arch/number.cuh
+    cuda/arch/half.cuh
+    cuda/reduce/lanes.cuh
+    cuda/conv/tap_range.cuh
+    cuda/conv/pool.cu
+    cuda/conv/any.cu)
+sp_add_cuda_program(product
+    reduce_constants.h
+    cuda/arch/number.cuh
+    cuda/arch/half.cuh
+    cuda/gemm/any.cu)

@@ -26,9 +26,9 @@ typedef __UINT32_TYPE__ uint32_t;
 typedef __UINT64_TYPE__ uint64_t;
 #endif
 
-#define SP_CUDA_FUNCTION static __device__ __forceinline__
+#define SP_CUDA_FUNCTION [[maybe_unused]] static __device__ __forceinline__
 /* One that is called, since several copies of it would be long. */
-#define SP_CUDA_CALLED static __device__ __noinline__
+#define SP_CUDA_CALLED [[maybe_unused]] static __device__ __noinline__
 #define SP_CUDA_MEMBER static __device__ __forceinline__
 
 /* Addresses in the order of the dispatch's bindings, and the tile of the launch shape. */

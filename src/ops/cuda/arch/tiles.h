@@ -35,6 +35,25 @@ SP_CUDA_FUNCTION int64_t sp_cuda_tiles(int64_t count, int64_t per_tile)
     return count / per_tile + (count % per_tile != 0);
 }
 
+/* Elements of a block of a reduction (docs/decisions/0022), and reductions of at most one block
+ * that a block of threads computes. */
+#define SP_CUDA_REDUCTION 4096
+#define SP_CUDA_REDUCTIONS 16
+
+/* Whether a block of threads computes one of `count` reductions. Columns: neighbouring reductions
+ * have neighbouring elements, which are read together if there are enough of them. */
+SP_CUDA_FUNCTION bool sp_cuda_is_wide_reduction(int64_t count, int64_t extent, bool is_columns)
+{
+    const int64_t enough = (int64_t)SP_CUDA_ENOUGH_BLOCKS * SP_CUDA_REDUCTIONS;
+    return extent > SP_CUDA_REDUCTION && (!is_columns || count < enough);
+}
+
+SP_CUDA_FUNCTION int64_t sp_cuda_reduction_blocks(int64_t count, int64_t extent, bool is_columns)
+{
+    const bool is_wide = sp_cuda_is_wide_reduction(count, extent, is_columns);
+    return is_wide ? count : sp_cuda_tiles(count, SP_CUDA_REDUCTIONS);
+}
+
 /* The limit of a grid along y and z on every GPU. */
 #define SP_CUDA_MAX_OUTER_BLOCKS 0xffff
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maxima and minima that do not depend on the order (ops/cpu/reduce/lanes.h). */
+
+/* The larger number: NaN if one is NaN, +0 above -0. */
+template <class T> SP_CUDA_FUNCTION T sp_join_max(T a, T b)
+{
+    return b > a ? b : a;
+}
+SP_CUDA_FUNCTION sp_f32 sp_join_max(sp_f32 a, sp_f32 b)
+{
+    return a == b ? sp_from_bits(sp_bits(a) & sp_bits(b)) : b > a || b != b ? b : a;
+}
+SP_CUDA_FUNCTION sp_f64 sp_join_max(sp_f64 a, sp_f64 b)
+{
+    return a == b ? sp_from_bits(sp_bits(a) & sp_bits(b)) : b > a || b != b ? b : a;
+}
+
+/* The smaller number, likewise. */
+template <class T> SP_CUDA_FUNCTION T sp_join_min(T a, T b)
+{
+    return b < a ? b : a;
+}
+SP_CUDA_FUNCTION sp_f32 sp_join_min(sp_f32 a, sp_f32 b)
+{
+    return a == b ? sp_from_bits(sp_bits(a) | sp_bits(b)) : b < a || b != b ? b : a;
+}
+SP_CUDA_FUNCTION sp_f64 sp_join_min(sp_f64 a, sp_f64 b)
+{
+    return a == b ? sp_from_bits(sp_bits(a) | sp_bits(b)) : b < a || b != b ? b : a;
+}

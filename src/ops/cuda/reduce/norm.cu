@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Normalisations (ops/cpu/reduce/norm.c, row_norm_f32.c, axis.c, ops/cpu/elementwise/row_affine.c).
+ * Each step is rounded; a NaN stays a NaN in all of them. */
+
+/* ---- by statistics that are given ---- */
+
+SP_CUDA_KERNEL(batch_norm_f32, sp_batch_norm_constants)
+{
+    const float *x = (const float *)bindings.at[0], *scale = (const float *)bindings.at[1];
+    const float *bias = (const float *)bindings.at[2], *mean = (const float *)bindings.at[3];
+    const float *variance = (const float *)bindings.at[4];
+    float *y = (float *)bindings.at[5];
+    const int64_t count = k.planes * k.plane;
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < count; i += sp_thread_stride()) {
+        int64_t plane = sp_quotient(i, k.plane);
+        const int64_t c = sp_take_coordinate(&plane, k.channels);
+        const sp_f32 factor = sp_f32(scale[c]) / sp_sqrt(sp_f32(variance[c]) + k.epsilon);
+        const float out = sp_store((sp_f32(x[i]) - mean[c]) * factor + bias[c]);
+        y[i] = sp_activate(k.activation, out);
+    }
+}
+
+/* y = a * momentum + b * (1 - momentum) */
+SP_CUDA_KERNEL(blend_f32, sp_blend_constants)
+{
+    const float *a = (const float *)bindings.at[0], *b = (const float *)bindings.at[1];
+    float *y = (float *)bindings.at[2];
+    const sp_f32 momentum = k.momentum, rest = sp_f32(1.0f) - momentum;
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < k.count; i += sp_thread_stride()) {
+        y[i] = sp_store(sp_f32(a[i]) * momentum + sp_f32(b[i]) * rest);
+    }
+}
+
+/* y = (x - mean) / (sqrt(variance) + 1e-9); mean and variance have b's strides. */
+SP_CUDA_KERNEL(standardize_f32, sp_binary_constants)
+{
+    const float *x = (const float *)bindings.at[0], *mean = (const float *)bindings.at[1];
+    const float *variance = (const float *)bindings.at[2];
+    float *y = (float *)bindings.at[3];
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < k.count; i += sp_thread_stride()) {
+        int64_t rest = i, b = 0;
+#pragma unroll 1
+        for (uint32_t d = k.rank; d-- > 1;) b += sp_take_coordinate(&rest, k.dims[d]) * k.b[d];
+        if (k.rank > 0) b += rest * k.b[0];
+        const sp_f32 deviation = sp_sqrt(sp_f32(variance[b])) + 1e-9f;
+        y[i] = sp_store((sp_f32(x[i]) - mean[b]) / deviation);
+    }
+}
+
+/* ---- by the statistics of rows ---- */
+
+/* The mean of a row, and of the squared distances from a number. */
+SP_CUDA_FUNCTION sp_f32 sp_row_mean(const sp_lane_place &place, const float *x, int64_t n,
+                                    bool is_there, sp_f32 *pool)
+{
+    const sp_f32 sum = sp_lane_reduce(
+        place, n, is_there, sp_f32(0.0f), pool, [&](sp_f32 lane, int64_t i) { return lane + x[i]; },
+        [](sp_f32 a, sp_f32 b) { return a + b; });
+    return sum / (float)n;
+}
+
+SP_CUDA_FUNCTION sp_f32 sp_row_variance(const sp_lane_place &place, const float *x, int64_t n,
+                                        sp_f32 shift, bool is_there, sp_f32 *pool)
+{
+    const sp_f32 sum = sp_lane_reduce(
+        place, n, is_there, sp_f32(0.0f), pool,
+        [&](sp_f32 lane, int64_t i) {
+            const sp_f32 distance = sp_f32(x[i]) - shift;
+            return lane + distance * distance;
+        },
+        [](sp_f32 a, sp_f32 b) { return a + b; });
+    return sum / (float)n;
+}
+
+SP_CUDA_KERNEL(norm_f32, sp_norm_constants)
+{
+    __shared__ sp_f32 pool[SP_LANE_POOL];
+    const float *x = (const float *)bindings.at[0], *scales = (const float *)bindings.at[1];
+    int next = 2;
+    const float *biases = k.has_bias ? (const float *)bindings.at[next++] : nullptr;
+    float *y = (float *)bindings.at[next++];
+    float *means = k.has_mean ? (float *)bindings.at[next++] : nullptr;
+    float *inverses = k.has_inverse ? (float *)bindings.at[next++] : nullptr;
+    sp_each_lane_row(
+        k.rows, k.extent, false, [&](const sp_lane_place &place, int64_t row, bool is_there) {
+            const int64_t first = is_there ? row * k.extent : 0;
+            const sp_f32 mean = sp_row_mean(place, x + first, k.extent, is_there, pool);
+            const sp_f32 variance =
+                sp_row_variance(place, x + first, k.extent, mean, is_there, pool);
+            const sp_f32 inverse = sp_f32(1.0f) / sp_sqrt(variance + k.epsilon);
+            if (!is_there) return;
+            if (means && sp_is_first_lane(place)) means[row] = sp_store(mean);
+            if (inverses && sp_is_first_lane(place)) inverses[row] = sp_store(inverse);
+            int64_t rest = row;
+            const int64_t at = sp_take_coordinate(&rest, k.scale_rows) * k.scale_row;
+            sp_lane_each(place, k.extent, [&](int64_t i) {
+                const int64_t of = at + sp_quotient(i, k.span);
+                const sp_f32 distance = (sp_f32(x[first + i]) - mean) * inverse * scales[of];
+                y[first + i] = sp_store(biases ? distance + biases[of] : distance);
+            });
+        });
+}
+
+/* A normalisation that was written in steps. */
+SP_CUDA_KERNEL(row_norm_f32, sp_row_norm_constants)
+{
+    __shared__ sp_f32 pool[SP_LANE_POOL];
+    const float *x = (const float *)bindings.at[0];
+    const sp_f32 epsilon = *(const float *)bindings.at[1];
+    int next = 2;
+    const float *scale = k.has_scale ? (const float *)bindings.at[next++] : nullptr;
+    const float *bias = k.has_bias ? (const float *)bindings.at[next++] : nullptr;
+    float *y = (float *)bindings.at[next];
+    sp_each_lane_row(
+        k.rows, k.extent, false, [&](const sp_lane_place &place, int64_t row, bool is_there) {
+            const int64_t first = is_there ? row * k.extent : 0;
+            sp_f32 mean = 0.0f;
+            if (k.is_centred) mean = sp_row_mean(place, x + first, k.extent, is_there, pool);
+            const sp_f32 variance =
+                sp_row_variance(place, x + first, k.extent, mean, is_there, pool);
+            const sp_f32 deviation = sp_sqrt(variance + epsilon);
+            const sp_f32 reciprocal = sp_f32(1.0f) / deviation;
+            if (!is_there) return;
+            sp_lane_each(place, k.extent, [&](int64_t i) {
+                const sp_f32 distance = sp_f32(x[first + i]) - mean;
+                sp_f32 out = k.by_reciprocal ? distance * reciprocal : distance / deviation;
+                if (scale) out = out * scale[i];
+                if (bias) out = out + bias[i];
+                y[first + i] = sp_activate(k.activation, sp_store(out));
+            });
+        });
+}
+
+/* x / norm; 0 for rows with a norm of 0 */
+SP_CUDA_KERNEL(lp_norm_f32, sp_axis_constants)
+{
+    __shared__ sp_f32 pool[SP_LANE_POOL];
+    const float *x = (const float *)bindings.at[0];
+    float *y = (float *)bindings.at[1];
+    sp_each_axis_row(k, [&](const sp_lane_place &place, int64_t row, bool is_there) {
+        const int64_t first = is_there ? sp_axis_row_at(k, row) : 0;
+        const sp_f32 sum = sp_lane_reduce(
+            place, k.extent, is_there, sp_f32(0.0f), pool,
+            [&](sp_f32 lane, int64_t i) {
+                const sp_f32 value = x[first + i * k.inner];
+                return lane + (k.is_square ? value * value : value < 0 ? -value : value);
+            },
+            [](sp_f32 a, sp_f32 b) { return a + b; });
+        const sp_f32 norm = k.is_square ? sp_sqrt(sum) : sum;
+        const sp_f32 by = norm == 0 ? sp_f32(1.0f) : norm;
+        if (!is_there) return;
+        sp_lane_each(place, k.extent, [&](int64_t i) {
+            const int64_t at = first + i * k.inner;
+            y[at] = sp_store(sp_f32(x[at]) / by);
+        });
+    });
+}
+
+/* y = x / (bias + alpha / size * s)^beta, s the sum of the squares of the neighbouring channels
+ * that exist; the power is Pow's. */
+SP_CUDA_KERNEL(lrn_f32, sp_lrn_constants)
+{
+    const float *x = (const float *)bindings.at[0];
+    float *y = (float *)bindings.at[1];
+    const sp_f32 factor = sp_f32(k.alpha) / (float)k.size;
+    const int64_t count = k.planes * k.plane, before = (k.size - 1) / 2;
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < count; i += sp_thread_stride()) {
+        int64_t plane = sp_quotient(i, k.plane);
+        const int64_t c = sp_take_coordinate(&plane, k.channels);
+        const int64_t first = c < before ? -c : -before;
+        int64_t last = k.size - 1 - before;
+        if (c + last >= k.channels) last = k.channels - 1 - c;
+        const float *from = x + i + first * k.plane;
+        const sp_f32 sum =
+            sp_lane_sum_of<sp_f32>(last - first + 1, [&](sp_f32 chain, int64_t channel) {
+                const sp_f32 value = from[channel * k.plane];
+                return chain + value * value;
+            });
+        y[i] = sp_store(sp_f32(x[i]) * sp_pow(sp_f32(k.bias) + factor * sum, -sp_f32(k.beta)));
+    }
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA kernels that no op's lowering emits, and reductions that are too long for random calls: the
+ * CPU's bits, in the emulator. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "cuda/cuda_emulator.h"
+#include "ops/cuda/cuda_kernels.h"
+#include "ops/lowering.h"
+#include "support/model_data.h"
+#include "support/test.h"
+
+enum { MAX_OPERANDS = 6 };
+
+/* A call: operands before the last one are read, the last one has `out` elements. */
+typedef struct fused_call {
+    sp_kernel_id kernel;
+    const void *constants;
+    int64_t count, per_tile; /* of the grid */
+    float *operands[MAX_OPERANDS];
+    uint32_t operand_count;
+    int64_t out;
+} fused_call;
+
+static float *floats_of(data_random *random, int64_t count)
+{
+    float *values = malloc((size_t)(count > 0 ? count : 1) * sizeof *values);
+    if (values == NULL) abort();
+    data_fill(random, values, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t special = data_next(random) % 400;
+        if (special == 0) values[i] = -0.0f;
+        if (special == 1) values[i] *= 100;
+        if (special == 2) values[i] *= 1e-40f;
+    }
+    return values;
+}
+
+/* Numbers that are not finite, in some calls. */
+static void spoil(data_random *random, float *values, int64_t count)
+{
+    static const float specials[] = {0x1p127f * 2, -0x1p127f * 2, 0x1p127f * 2 - 0x1p127f * 2};
+    if (count == 0 || data_next(random) % 4 != 0) return;
+    for (size_t i = 0; i < SP_COUNT_OF(specials); i++) {
+        values[data_next(random) % (uint64_t)count] = specials[i];
+    }
+}
+
+static bool is_same(const fused_call *call)
+{
+    const sp_kernel *cpu = &sp__cpu_kernels(SP_CPU_PORTABLE)[call->kernel];
+    const sp_gpu_kernel *gpu = sp__cuda_kernels()[call->kernel].gpu;
+    const size_t bytes = (size_t)call->out * sizeof(float);
+    void *bindings[MAX_OPERANDS];
+    for (uint32_t i = 0; i < call->operand_count; i++) bindings[i] = call->operands[i];
+    float *wanted = malloc(bytes + 1), *got = malloc(bytes + 1);
+    if (wanted == NULL || got == NULL) abort();
+    memset(wanted, 0xa5, bytes);
+    memset(got, 0xa5, bytes);
+    const uint32_t tiles =
+        (uint32_t)sp__lower_tiles((uint64_t)call->count, (uint64_t)call->per_tile);
+    bindings[call->operand_count] = wanted;
+    CHECK_OK(sp__kernel_run_grid(cpu, (uint32_t[]){tiles, 1, 1}, bindings, call->constants));
+    bindings[call->operand_count] = got;
+    sp_launch_shape shape;
+    gpu->shape(call->constants, &shape);
+    CHECK(cuda_emulator_launch(gpu->entry, &shape, bindings, call->operand_count + 1,
+                               call->constants));
+    const bool same = memcmp(wanted, got, bytes) == 0;
+    free(wanted);
+    free(got);
+    return same;
+}
+
+static void check(const fused_call *call)
+{
+    const bool same = is_same(call);
+    CHECK(same);
+    if (!same) test_note("%s of %lld", sp__cuda_kernels()[call->kernel].name, (long long)call->out);
+    for (uint32_t i = 0; i < call->operand_count; i++) free(call->operands[i]);
+}
+
+static int64_t pick(data_random *random, int64_t low, int64_t high)
+{
+    return low + (int64_t)(data_next(random) % (uint64_t)(high - low + 1));
+}
+
+/* ---- gates ---- */
+
+TEST(gates_have_the_bits_of_the_cpu)
+{
+    static const sp_kernel_id kernels[] = {SP_KERNEL_ID_erf_gate_f32, SP_KERNEL_ID_clip_gate_f32,
+                                           SP_KERNEL_ID_hard_sigmoid_gate_f32,
+                                           SP_KERNEL_ID_softplus_gate_f32};
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 0; i < test_count(2000, 200); i++) {
+        data_random random = {i};
+        const int64_t count = pick(&random, 0, 5000);
+        const sp_gate_constants k = {.count = count,
+                                     .tile_count = 4096,
+                                     .divisor = i % 3 == 0 ? 1.41421354f : 6,
+                                     .addend = i % 2 == 0 ? 1 : 3,
+                                     .factor = 0.5f,
+                                     .low = 0,
+                                     .high = 6,
+                                     .scale = 1.0f / 6};
+        fused_call call = {.kernel = kernels[i % SP_COUNT_OF(kernels)],
+                           .constants = &k,
+                           .count = count,
+                           .per_tile = k.tile_count,
+                           .operands = {floats_of(&random, count)},
+                           .operand_count = 1,
+                           .out = count};
+        spoil(&random, call.operands[0], count);
+        check(&call);
+    }
+    sp_fpenv_leave(before);
+}
+
+/* ---- rows ---- */
+
+static void check_row_norm(uint64_t seed)
+{
+    data_random random = {seed};
+    const int64_t extent = pick(&random, 1, seed % 5 == 0 ? 9000 : 300);
+    const sp_row_norm_constants k = {.rows = pick(&random, 0, 40),
+                                     .extent = extent,
+                                     .tile_rows = 7,
+                                     .is_centred = pick(&random, 0, 3) > 0,
+                                     .by_reciprocal = pick(&random, 0, 1) != 0,
+                                     .has_scale = pick(&random, 0, 2) > 0,
+                                     .has_bias = pick(&random, 0, 2) > 0,
+                                     .activation = (uint8_t)pick(&random, 0, 4)};
+    fused_call call = {.kernel = SP_KERNEL_ID_row_norm_f32,
+                       .constants = &k,
+                       .count = k.rows,
+                       .per_tile = k.tile_rows,
+                       .operands = {floats_of(&random, k.rows * extent), floats_of(&random, 1)},
+                       .operand_count = 2,
+                       .out = k.rows * extent};
+    *call.operands[1] = 1e-5f;
+    spoil(&random, call.operands[0], k.rows * extent);
+    if (k.has_scale) call.operands[call.operand_count++] = floats_of(&random, extent);
+    if (k.has_bias) call.operands[call.operand_count++] = floats_of(&random, extent);
+    check(&call);
+}
+
+TEST(normalisations_in_steps_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 0; i < test_count(1000, 100); i++) check_row_norm(i);
+    sp_fpenv_leave(before);
+}
+
+/* ---- long reductions ---- */
+
+static void check_sum(uint32_t reduction, int64_t extent, int64_t columns)
+{
+    data_random random = {(uint64_t)(extent + columns)};
+    sp_reduce_constants k = {.reduction = reduction,
+                             .kept_rank = 1,
+                             .reduced_rank = 1,
+                             .is_columns = columns > 1,
+                             .extent = extent,
+                             .count = columns,
+                             .tile_count = 64,
+                             .kept_dims = {columns},
+                             .kept_strides = {1},
+                             .dims = {extent},
+                             .strides = {columns}};
+    fused_call call = {.kernel = SP_KERNEL_ID_reduce_f32,
+                       .constants = &k,
+                       .count = columns,
+                       .per_tile = k.tile_count,
+                       .operands = {floats_of(&random, extent * columns)},
+                       .operand_count = 1,
+                       .out = columns};
+    check(&call);
+}
+
+TEST(sums_of_three_levels_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    check_sum(SP_REDUCE_SUM, INT64_C(4096) * 4096 + 5000, 1);
+    check_sum(SP_REDUCE_MEAN, INT64_C(4096) * 4096, 1);
+    sp_fpenv_leave(before);
+}
+
+/* So many columns that a block of threads has several of them, block by block. */
+TEST(long_columns_side_by_side_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    check_sum(SP_REDUCE_SUM_SQUARE, 4097, SP_CUDA_ENOUGH_BLOCKS * SP_CUDA_REDUCTIONS);
+    check_sum(SP_REDUCE_SUM, 9001, 17);
+    sp_fpenv_leave(before);
+}
+
+TEST_MAIN
