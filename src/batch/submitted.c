@@ -13,6 +13,7 @@
 #include "batch/batch_run.h"
 #include "batch/submitted_life.h"
 #include "device/wait.h"
+#include "exec/reports.h"
 #include "runtime/submit_queue.h"
 #include "runtime/submit.h"
 
@@ -54,13 +55,20 @@ static void run_count(const sp_rt_future *run)
     sp__run_counters_end(counters, sp__fault_status(run->fault));
 }
 
+/* What the run's kernels have left: reports of a failure, or outputs to be copied. */
+static void run_take(sp_rt_future *run)
+{
+    const sp_status status = sp__reports_take(run->context);
+    if (SP_UNLIKELY(status != SP_OK)) run->fault = sp__fault_create(status);
+    else sp__exec_context_end(run->context, run->outputs);
+}
+
 void sp__submitted_end(sp_rt_future *run, sp_resume_list *ready)
 {
     sp_rt_model *model = run->model;
     if (run->context != NULL) {
         /* A run that was on no queue has computed in the caller's memory. */
-        const bool is_to_copy = run->fault == SP_NO_FAULT && run->has_queue;
-        if (is_to_copy) sp__exec_context_end(run->context, run->outputs);
+        if (run->fault == SP_NO_FAULT && run->has_queue) run_take(run);
         sp__resume_list_add(ready, sp__exec_context_release(run->context));
     }
     if (run->is_counted) sp__run_counters_leave(&model->counters, run->request.terms.lane);
@@ -206,7 +214,8 @@ static void batch_end(sp_batch *batch, sp_resume_list *ready)
     sp_rt_future *lead = run_of(batch->requests[0]);
     sp__submit_queue_release(lead->model->device, batch->queue);
     sp_rt_batch_queue *queue = lead->place.queue;
-    if (batch->status == SP_OK && sp__point_fault(batch->point) == SP_NO_FAULT) {
+    const bool is_done = batch->status == SP_OK && sp__point_fault(batch->point) == SP_NO_FAULT;
+    if (is_done && sp__reports_take(batch->context) == SP_OK) {
         sp__batch_scatter(batch);
         if (queue != NULL) sp__batch_queue_count(queue, batch->bucket->rows);
         sp__batch_finish(batch, NULL, ready);

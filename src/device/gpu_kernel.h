@@ -5,7 +5,11 @@
  * Every entry has the same two parameters, by value: the addresses of the bindings in the order of
  * the dispatch with the tile of the launch shape, and the constants of the dispatch:
  *
- *     extern "C" __global__ void entry(sp_gpu_bindings bindings, constants_type constants) */
+ *     extern "C" __global__ void entry(sp_gpu_bindings bindings, constants_type constants)
+ *
+ * A kernel whose data may be wrong, such as indices out of range, does not stop: it leaves out what
+ * it cannot compute, and *reports*. It has a binding more than its dispatch, the address of an
+ * sp_gpu_report in memory that the host can read, or 0 (docs/decisions/0063-reports.md). */
 #ifndef SP_DEVICE_GPU_KERNEL_H
 #define SP_DEVICE_GPU_KERNEL_H
 
@@ -14,6 +18,13 @@
 #include <stdint.h>
 
 #include "device/kernel.h"
+
+/* One of the wrong numbers that the kernel has found, and what it must be below; `most` 0: none.
+ * Zeroed by the host before the launch. */
+typedef struct sp_gpu_report {
+    int64_t number;
+    int64_t most; /* the limit + 1 */
+} sp_gpu_report;
 
 typedef struct sp_gpu_program {
     const char *name;            /* in messages and names of cache files */
@@ -46,6 +57,7 @@ typedef struct sp_gpu_kernel {
     bool has_shared_memory;   /* dynamic */
     sp_launch_shape_fn shape; /* without both: one thread for each tile of the dispatch */
     sp_launch_tiled_fn tiled;
+    bool reports;
 } sp_gpu_kernel;
 
 #endif

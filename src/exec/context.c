@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "exec/reports.h"
 
 static bool has_staging(const sp_rt_device *device)
 {
@@ -41,6 +42,7 @@ void sp__exec_context_destroy(sp_exec_context *context)
     if (context->unrequested != NULL)
         sp__allocator_release(&device->allocator, context->unrequested);
     sp__staging_destroy(context->staging);
+    sp__reports_destroy(context);
     sp_free(context->ports);
     sp_free(context->slots);
     sp_free(context);
@@ -115,6 +117,7 @@ static sp_status context_fill(sp_exec_context *context)
 {
     SP_TRY(arenas_create(context));
     SP_TRY(ports_create(context));
+    SP_TRY(sp__reports_create(context));
     return sp__exec_context_create_lists(context);
 }
 

@@ -7,6 +7,7 @@
 #define SP_EXEC_CONTEXT_H
 
 #include "device/command.h"
+#include "device/gpu_kernel.h"
 #include "exec/executable.h"
 #include "exec/staging.h"
 
@@ -21,8 +22,10 @@ struct sp_exec_context {
     /* By target; NULL if no step names it. The fallback's is the host arena, which is the model's
      * device's own arena if that device works in host memory. */
     sp_block *arenas[SP_MAX_TARGETS];
-    sp_list **lists;     /* one per segment */
-    sp_point *points;    /* of the lists, in the run that uses the context */
+    sp_list **lists;        /* one per segment */
+    sp_point *points;       /* of the lists, in the run that uses the context */
+    sp_block *report_block; /* pinned memory of the reports, and its host address; or NULL */
+    sp_gpu_report *reports;
     sp_staging *staging; /* NULL on devices that access the caller's memory: */
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;

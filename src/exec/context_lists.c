@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "exec/context.h"
+#include "exec/reports.h"
 #include "ops/device_kernels.h"
 
 /* Buffers for the commands of any segment, which point into `bindings` until a list has copied
@@ -117,17 +118,18 @@ static void add_step(recorder *r, uint32_t s)
 {
     const sp_executable *executable = r->context->executable;
     const sp_plan_step *step = &executable->plan->steps[s];
-    const sp_command command = {.type = SP_COMMAND_DISPATCH,
-                                .label = executable->labels[s],
-                                .kernel = kernel_for(r, step->kernel),
-                                .grid = {step->grid[0], step->grid[1], step->grid[2]},
-                                .binding_count = step->binding_count,
-                                .constants = step->constants,
-                                .constant_bytes = step->constant_bytes};
-    sp_binding bindings[SP_MAX_BINDINGS];
+    sp_command command = {.type = SP_COMMAND_DISPATCH,
+                          .label = executable->labels[s],
+                          .kernel = kernel_for(r, step->kernel),
+                          .grid = {step->grid[0], step->grid[1], step->grid[2]},
+                          .binding_count = step->binding_count,
+                          .constants = step->constants,
+                          .constant_bytes = step->constant_bytes};
+    sp_binding bindings[SP_MAX_BINDINGS]; /* no kernel that reports has as many */
     for (uint32_t i = 0; i < step->binding_count; i++) {
         bindings[i] = binding_resolve(r, &step->bindings[i]);
     }
+    if (sp__reports_bind(r->context, s, &bindings[step->binding_count])) command.binding_count++;
     command_add(r, &command, bindings);
 }
 
@@ -166,7 +168,7 @@ sp_status sp__exec_context_create_lists(sp_exec_context *context)
     const sp_segments *segments = &context->executable->segments;
     context->lists = sp_calloc(segments->count, sizeof(sp_list *));
     context->points = sp_calloc(segments->count, sizeof *context->points);
-    size_t binding_count = 2 * (size_t)segments->copy_count;
+    size_t binding_count = 2 * (size_t)segments->copy_count + context->executable->reporting_count;
     for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
     const size_t command_count = (size_t)plan->step_count + segments->copy_count;
     const record_room room = {.commands = sp_calloc(command_count, sizeof *room.commands),

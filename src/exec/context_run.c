@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "device/wait.h"
 #include "exec/context.h"
+#include "exec/reports.h"
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
 
@@ -128,7 +129,8 @@ static sp_status lists_wait(const sp_exec_context *context)
 {
     const uint32_t last = context->executable->segments.count - 1;
     segments_wait(context, last);
-    return sp__point_wait(context->points[last], SP_NO_DEADLINE);
+    SP_TRY(sp__point_wait(context->points[last], SP_NO_DEADLINE));
+    return sp__reports_take(context);
 }
 
 sp_status sp__exec_context_run(sp_exec_context *context, const sp_stream_ref *stream,

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "exec/context.h"
 #include "exec/partition.h"
+#include "exec/reports.h"
 #include "runtime/submit_queue.h"
 
 static sp_status labels_create(sp_executable *executable)
@@ -78,6 +79,7 @@ sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
     if (status == SP_OK)
         status = constants_upload(executable, &executable->targets[SP_SEGMENT_MODEL]);
     if (status == SP_OK) status = plan_partition(executable, cpu_ops);
+    if (status == SP_OK) status = sp__reporting_init(executable);
     if (status != SP_OK) {
         sp__executable_destroy(executable);
         return status;
@@ -93,6 +95,7 @@ void sp__executable_destroy(sp_executable *executable)
         sp_free(executable->labels[i]);
     }
     sp_free(executable->labels);
+    sp__reporting_deinit(executable);
     for (uint32_t t = 0; t < executable->target_count; t++) {
         sp_target *target = &executable->targets[t];
         sp__upload_deinit(target->device, &target->own_weights);

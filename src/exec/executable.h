@@ -32,6 +32,8 @@ typedef struct sp_executable {
     uint32_t target_count;
     void **host_packed; /* packed weights, by packing of the plan, for runs on the calling thread */
     char **labels;      /* one per step: "node 'x' (Conv)" */
+    uint32_t *reporting; /* steps whose kernels report (reports.h); constant */
+    uint32_t reporting_count;
     sp_mutex lock;
     sp_exec_context *idle SP_GUARDED_BY(lock); /* those that are in no home */
     /* Contexts that exist, idle or in a run: at least one after sp__executable_prepare. */

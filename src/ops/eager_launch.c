@@ -7,6 +7,7 @@
 #include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/option.h"
+#include "device/gpu_kernel.h"
 #include "ops/cpu/arch/kernels.h"
 #include "ops/device_kernels.h"
 #include "ops/eager.h"
@@ -33,6 +34,8 @@ bool sp__eager_is_on_device(const sp_eager *eager)
     for (uint32_t i = 0; i < eager->lowering.dispatch_count; i++) {
         const sp_kernel *kernel = kernel_for(eager, eager->lowering.dispatches[i].kernel);
         if (!sp__kernel_is_there(kernel)) return false;
+        /* Storages have no place for a report: the host's kernel fails. */
+        if (kernel->gpu != NULL && kernel->gpu->reports) return false;
     }
     return true;
 }

@@ -43,6 +43,7 @@ static grid grid_one(const void *constants)
 }
 #define grid_pack grid_one
 #define grid_blend grid_one
+#define grid_non_zero grid_one
 
 static grid grid_conv(const void *constants)
 {
@@ -122,6 +123,26 @@ GRID_LINE(row_norm, row_norm, rows)
 GRID_LINE(batch_norm, batch_norm, planes)
 GRID_LINE(standardize, binary, count)
 GRID_LINE(lrn, lrn, planes)
+GRID_LINE(gather_elements, gather_elements, count)
+GRID_LINE(gather_nd, gather_nd, rows)
+GRID_LINE(scatter_elements, scatter_elements, lines)
+GRID_LINE(scatter_nd, scatter_nd, slice)
+GRID_LINE(one_hot, one_hot, outer)
+GRID_LINE(range, range, count)
+GRID_LINE(diagonal, diagonal, rows)
+GRID_LINE(resize, resize, outer)
+
+static grid grid_gather(const void *constants)
+{
+    const sp_gather_constants *k = constants;
+    return grid_line(k->outer * k->count, k->tile_rows);
+}
+
+static grid grid_top_k(const void *constants)
+{
+    const sp_top_k_constants *k = constants;
+    return grid_line(k->outer * k->inner, k->tile_lines);
+}
 
 static grid grid_window(const void *constants)
 {
@@ -150,6 +171,12 @@ static grid grid_gemm_any(const void *constants)
     return (grid){{tile_count(k->rows, k->tile_rows), 1, (uint32_t)batch}};
 }
 
+static grid grid_recurrent(const void *constants)
+{
+    const sp_recurrent_constants *k = constants;
+    return (grid){{tile_count(k->rows, SP_CELL_ROWS), k->directions, 1}};
+}
+
 /* ---- the kernels ---- */
 
 static const struct kernel_row {
@@ -162,11 +189,30 @@ static const struct kernel_row {
 #undef ROW
 };
 
+/* The report that the GPU's kernel would make: the last binding, which a 0 follows. */
+static void report(void *const *bindings)
+{
+    long long number = 0, limit = 0;
+    const bool is_index =
+        sscanf(sp_last_error(), "index %lld is out of range for a dimension of %lld", &number,
+               &limit) == 2;
+    const bool is_length =
+        sscanf(sp_last_error(), "a sequence of length %lld; the longest has %lld", &number,
+               &limit) == 2;
+    CHECK(is_index || is_length);
+    uint32_t count = 0;
+    while (bindings[count] != NULL) count++;
+    sp_gpu_report *place = bindings[count - 1];
+    *place = (sp_gpu_report){.number = number, .most = limit + (is_length ? 2 : 1)};
+}
+
 static void run_kernel(sp_kernel_id id, void **params)
 {
     const grid tiled = rows[id].grid(params[1]);
     const sp_kernel *kernel = &sp__cpu_kernels(sp__cpu_isa_selected())[id];
-    CHECK_OK(sp__kernel_run_grid(kernel, tiled.size, params[0], params[1]));
+    const sp_status status = sp__kernel_run_grid(kernel, tiled.size, params[0], params[1]);
+    if (status == SP_INVALID && sp__cuda_kernels()[id].gpu->reports) report(params[0]);
+    else CHECK_OK(status);
 }
 
 #define RUN(kernel, constants, how)                                                                \

@@ -36,15 +36,23 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 #define CAST_ENTRY(kernel, constants, launch) SHAPED_ENTRY(cast, kernel, launch)
 #define REDUCE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(reduce, kernel, launch)
 #define NORM_ENTRY(kernel, constants, launch) SHAPED_ENTRY(norm, kernel, launch)
+#define MOVE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(move, kernel, launch)
 #define WINDOW_ENTRY(kernel, constants, launch) SHAPED_ENTRY(window, kernel, launch)
 #define PRODUCT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(product, kernel, launch)
+#define RECURRENT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(recurrent, kernel, launch)
     SP_CUDA_TILED_LIST(TILED_ENTRY) SP_CUDA_CORE_LIST(CORE_ENTRY) SP_CUDA_MATH_KERNELS(MATH_ENTRY)
         SP_CUDA_DOUBLE_KERNELS(DOUBLE_ENTRY) SP_CUDA_INTEGER_KERNELS(INTEGER_ENTRY)
             SP_CUDA_CAST_KERNELS(CAST_ENTRY) SP_CUDA_REDUCE_KERNELS(REDUCE_ENTRY)
-                SP_CUDA_NORM_KERNELS(NORM_ENTRY) SP_CUDA_WINDOW_KERNELS(WINDOW_ENTRY)
-                    SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY)
+                SP_CUDA_NORM_KERNELS(NORM_ENTRY) SP_CUDA_MOVE_KERNELS(MOVE_ENTRY)
+                    SP_CUDA_WINDOW_KERNELS(WINDOW_ENTRY) SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY)
+                        SP_CUDA_RECURRENT_KERNELS(RECURRENT_ENTRY)
+#define REPORTS(kernel) [SP_KERNEL_ID_##kernel].reports = true,
+                            SP_CUDA_REPORTING_LIST(REPORTS)
+#undef REPORTS
+#undef RECURRENT_ENTRY
 #undef PRODUCT_ENTRY
 #undef WINDOW_ENTRY
+#undef MOVE_ENTRY
 #undef NORM_ENTRY
 #undef REDUCE_ENTRY
 #undef CAST_ENTRY

@@ -207,7 +207,82 @@ void sp__cuda_shape_lrn(const void *constants, sp_launch_shape *out)
     set_threads(k->planes * k->plane, out);
 }
 
-/* ---- windows, products of other types ---- */
+/* ---- selected and generated elements ---- */
+
+/* A row has one thread for each unit of its bytes. */
+static int64_t units_of(int64_t rows, int64_t bytes)
+{
+    const int64_t unit = bytes % SP_CUDA_WORD == 0 ? SP_CUDA_WORD : bytes % 4 == 0 ? 4 : 1;
+    return rows * (bytes / unit);
+}
+
+void sp__cuda_shape_gather(const void *constants, sp_launch_shape *out)
+{
+    const sp_gather_constants *k = constants;
+    set_threads(units_of(k->outer * k->count, k->inner_bytes), out);
+}
+
+void sp__cuda_shape_gather_elements(const void *constants, sp_launch_shape *out)
+{
+    const sp_gather_elements_constants *k = constants;
+    set_threads(k->count, out);
+}
+
+void sp__cuda_shape_gather_nd(const void *constants, sp_launch_shape *out)
+{
+    const sp_gather_nd_constants *k = constants;
+    set_threads(units_of(k->rows, k->slice_bytes), out);
+}
+
+void sp__cuda_shape_scatter_elements(const void *constants, sp_launch_shape *out)
+{
+    const sp_scatter_elements_constants *k = constants;
+    set_threads(k->lines, out);
+}
+
+void sp__cuda_shape_scatter_nd(const void *constants, sp_launch_shape *out)
+{
+    const sp_scatter_nd_constants *k = constants;
+    set_threads(k->slice, out);
+}
+
+void sp__cuda_shape_one_hot(const void *constants, sp_launch_shape *out)
+{
+    const sp_one_hot_constants *k = constants;
+    set_threads(k->outer * k->depth * k->inner, out);
+}
+
+void sp__cuda_shape_range(const void *constants, sp_launch_shape *out)
+{
+    const sp_range_constants *k = constants;
+    set_threads(k->count, out);
+}
+
+void sp__cuda_shape_diagonal(const void *constants, sp_launch_shape *out)
+{
+    const sp_diagonal_constants *k = constants;
+    set_threads(k->rows * k->columns, out);
+}
+
+void sp__cuda_shape_non_zero(const void *constants, sp_launch_shape *out)
+{
+    const sp_non_zero_constants *k = constants;
+    set_grid(k->count > 0 ? 1 : 0, 1, 1, out);
+}
+
+void sp__cuda_shape_top_k(const void *constants, sp_launch_shape *out)
+{
+    const sp_top_k_constants *k = constants;
+    set_threads(k->outer * k->axis * k->inner, out);
+}
+
+void sp__cuda_shape_resize(const void *constants, sp_launch_shape *out)
+{
+    const sp_resize_constants *k = constants;
+    set_threads(k->outer * k->out * k->inner, out);
+}
+
+/* ---- windows, products of other types, recurrent layers ---- */
 
 static int64_t window_outputs(const sp_window_constants *k)
 {
@@ -236,4 +311,11 @@ void sp__cuda_shape_gemm_any(const void *constants, sp_launch_shape *out)
 {
     const sp_gemm_any_constants *k = constants;
     set_threads(sp_cuda_gemm_matrices(&k->gemm) * k->gemm.rows * k->gemm.columns, out);
+}
+
+void sp__cuda_shape_recurrent(const void *constants, sp_launch_shape *out)
+{
+    const sp_recurrent_constants *k = constants;
+    set_grid(sp_cuda_tiles(k->rows, SP_CELL_ROWS), k->directions, 1, out);
+    out->block[0] = SP_CUDA_CELL_THREADS;
 }

@@ -30,10 +30,22 @@
     X(blend)                                                                                       \
     X(standardize)                                                                                 \
     X(lrn)                                                                                         \
+    X(gather)                                                                                      \
+    X(gather_elements)                                                                             \
+    X(gather_nd)                                                                                   \
+    X(scatter_elements)                                                                            \
+    X(scatter_nd)                                                                                  \
+    X(one_hot)                                                                                     \
+    X(range)                                                                                       \
+    X(diagonal)                                                                                    \
+    X(non_zero)                                                                                    \
+    X(top_k)                                                                                       \
+    X(resize)                                                                                      \
     X(window)                                                                                      \
     X(conv_3d)                                                                                     \
     X(conv_transpose)                                                                              \
-    X(gemm_any)
+    X(gemm_any)                                                                                    \
+    X(recurrent)
 
 #define SP_CUDA_SHAPE_DECLARE(name)                                                                \
     void sp__cuda_shape_##name(const void *constants, sp_launch_shape *out);

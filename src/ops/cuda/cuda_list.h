@@ -113,6 +113,17 @@
     X(standardize_f32, binary, standardize)                                                        \
     X(lrn_f32, lrn, lrn)
 
+#define SP_CUDA_MOVE_KERNELS(X)                                                                    \
+    X(gather, gather, gather) X(gather_elements, gather_elements, gather_elements)                 \
+    X(gather_nd, gather_nd, gather_nd)                                                             \
+    X(scatter_elements, scatter_elements, scatter_elements)                                        \
+    X(scatter_nd, scatter_nd, scatter_nd)                                                          \
+    X(one_hot, one_hot, one_hot) X(range, range, range)                                            \
+    X(trilu, diagonal, diagonal) X(eye, diagonal, diagonal)                                        \
+    X(non_zero, non_zero, non_zero)                                                                \
+    X(top_k, top_k, top_k)                                                                         \
+    X(resize_nearest, resize, resize) X(resize_f32, resize, resize) X(resize_f64, resize, resize)
+
 #define SP_CUDA_WINDOW_KERNELS(X)                                                                  \
     X(average_pool_f32, window, window)                                                            \
     X(max_pool_any_f32, window, window) X(max_pool_any_f64, window, window)                        \
@@ -126,11 +137,26 @@
     X(gemm_any_bf16, gemm_any, gemm_any) X(gemm_any_i32, gemm_any, gemm_any)                       \
     X(gemm_any_i64, gemm_any, gemm_any) X(gemm_any_u32, gemm_any, gemm_any)                        \
     X(gemm_any_u64, gemm_any, gemm_any)
+
+#define SP_CUDA_RECURRENT_KERNELS(X)                                                               \
+    X(lstm_f32, recurrent, recurrent) X(gru_f32, recurrent, recurrent)                             \
+    X(rnn_f32, recurrent, recurrent)
 /* clang-format on */
 
 #define SP_CUDA_CORE_KERNELS(X)                                                                    \
     SP_CUDA_TILED_LIST(X)                                                                          \
     SP_CUDA_CORE_LIST(X)
+
+/* Those that report: X(kernel). */
+#define SP_CUDA_REPORTING_LIST(X)                                                                  \
+    X(gather)                                                                                      \
+    X(gather_elements)                                                                             \
+    X(gather_nd)                                                                                   \
+    X(scatter_elements)                                                                            \
+    X(scatter_nd)                                                                                  \
+    X(lstm_f32)                                                                                    \
+    X(gru_f32)                                                                                     \
+    X(rnn_f32)
 
 /* All programs: P(name, kernels). The number of a kernel in its program is its index. */
 #define SP_CUDA_PROGRAM_LIST(P)                                                                    \
@@ -141,8 +167,10 @@
     P(cast, SP_CUDA_CAST_KERNELS)                                                                  \
     P(reduce, SP_CUDA_REDUCE_KERNELS)                                                              \
     P(norm, SP_CUDA_NORM_KERNELS)                                                                  \
+    P(move, SP_CUDA_MOVE_KERNELS)                                                                  \
     P(window, SP_CUDA_WINDOW_KERNELS)                                                              \
-    P(product, SP_CUDA_PRODUCT_KERNELS)
+    P(product, SP_CUDA_PRODUCT_KERNELS)                                                            \
+    P(recurrent, SP_CUDA_RECURRENT_KERNELS)
 
 #define SP_CUDA_KERNEL_LIST(X)                                                                     \
     SP_CUDA_CORE_KERNELS(X)                                                                        \
@@ -152,7 +180,9 @@
     SP_CUDA_CAST_KERNELS(X)                                                                        \
     SP_CUDA_REDUCE_KERNELS(X)                                                                      \
     SP_CUDA_NORM_KERNELS(X)                                                                        \
+    SP_CUDA_MOVE_KERNELS(X)                                                                        \
     SP_CUDA_WINDOW_KERNELS(X)                                                                      \
-    SP_CUDA_PRODUCT_KERNELS(X)
+    SP_CUDA_PRODUCT_KERNELS(X)                                                                     \
+    SP_CUDA_RECURRENT_KERNELS(X)
 
 #endif

@@ -154,6 +154,16 @@ sp_add_cuda_program(norm
     cuda/reduce/axis_rows.cuh
     cuda/reduce/softmax.cu
     cuda/reduce/norm.cu)
+sp_add_cuda_program(move
+    copy_constants.h
+    cuda/arch/dtype.cuh
+    cuda/arch/number.cuh
+    cuda/arch/index.cuh
+    cuda/layout/parts.cuh
+    cuda/layout/gather.cu
+    cuda/layout/scatter.cu
+    cuda/layout/top_k.cu
+    cuda/layout/resize.cu)
 sp_add_cuda_program(window
     reduce_constants.h
     cuda/arch/number.cuh
@@ -167,3 +177,11 @@ sp_add_cuda_program(product
     cuda/arch/number.cuh
     cuda/arch/half.cuh
     cuda/gemm/any.cu)
+sp_add_cuda_program(recurrent
+    copy_constants.h
+    cuda/arch/number.cuh
+    cuda/arch/math_f32.cuh
+    cuda/arch/functions.cuh
+    cuda/arch/index.cuh
+    cuda/recurrent/layer.cuh
+    cuda/recurrent/recurrent.cu)

@@ -14,6 +14,7 @@ TEST(all_tables_that_there_are_cover_all_ops)
     CHECK(all.op_count > 20);
     CHECK_EQ_U64(all.covered_count, all.op_count);
     CHECK_EQ_U64(sp__op_coverage(sp__cpu_kernels(SP_CPU_PORTABLE)).covered_count, all.op_count);
+    CHECK_EQ_U64(sp__op_coverage(sp__cuda_kernels()).covered_count, all.op_count);
 }
 
 TEST(cuda_covers_what_its_kernels_are_for)

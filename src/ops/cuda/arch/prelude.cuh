@@ -42,8 +42,11 @@ struct sp_gpu_bindings {
 #define SP_CUDA_SHARED(name) extern __shared__ float4 name[]
 #endif
 
-/* Declaration of every kernel. Two blocks per multiprocessor: at most 128 registers per thread. */
-#define SP_CUDA_KERNEL(name, constants_type)                                                       \
-    extern "C" __global__ void __launch_bounds__(SP_CUDA_THREADS, 2)                               \
+/* Declaration of every kernel, of blocks of so many threads, `blocks` of them per multiprocessor. */
+#define SP_CUDA_KERNEL_OF(name, constants_type, threads, blocks)                                   \
+    extern "C" __global__ void __launch_bounds__(threads, blocks)                                  \
         sp_##name(const __grid_constant__ sp_gpu_bindings bindings,                                \
                   const __grid_constant__ constants_type k)
+/* At most 128 registers per thread. */
+#define SP_CUDA_KERNEL(name, constants_type)                                                       \
+    SP_CUDA_KERNEL_OF(name, constants_type, SP_CUDA_THREADS, 2)

@@ -15,6 +15,8 @@
     X(conv_small_f32)
 
 #define SP_CUDA_THREADS 256
+/* Of a recurrent layer. */
+#define SP_CUDA_CELL_THREADS 512
 #define SP_CUDA_LANES 32
 #define SP_CUDA_WARPS (SP_CUDA_THREADS / SP_CUDA_LANES)
 /* Elements that a thread of an elementwise kernel processes at once. */

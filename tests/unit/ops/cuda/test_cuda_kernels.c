@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/op_kernels.h"
+#include "ops/registry.h"
 #include "support/test.h"
 
 static const sp_gpu_program *const programs[] = {
@@ -40,6 +42,84 @@ TEST(every_kernel_of_cuda_has_an_entry_in_a_program_and_others_have_a_name)
         REQUIRE(strncmp(kernels[i].gpu->entry, "sp_", 3) == 0);
         CHECK_EQ_STR(kernels[i].gpu->entry + 3, kernels[i].name);
     }
+}
+
+/* ---- a new op needs its CUDA part, or an entry here ---- */
+
+typedef struct reason {
+    const char *name, *why;
+} reason;
+
+/* A kernel of one of the families, or one that is named. */
+static const reason kernels_of_the_cpu[] = {
+#define BLOCKED(kernel) {#kernel, "only plans for the cpu have images in blocks of channels"},
+    SP_BLOCKED_KERNEL_LIST(BLOCKED)
+#undef BLOCKED
+#define STRIDED(kernel) {#kernel, "only plans for the cpu have products of views"},
+        SP_STRIDED_KERNEL_LIST(STRIDED)
+#undef STRIDED
+            {"row_affine_f32", "only plans for the cpu have the step"},
+    {"tanh_gate_f32", "only plans for the cpu have the step"},
+    {"look_up_f32", "only plans for the cpu have the step"},
+    {"look_up_pack_f32", "only plans for the cpu have the step"},
+    {"attention_f32", "only plans for the cpu have the step"},
+};
+
+static const reason ops_without_kernels[] = {
+    {"Constant", "a weight of the model"},
+    {"Flatten", "a view"},
+    {"Identity", "a view"},
+    {"If", "the host chooses"},
+    {"Loop", "the host runs the body"},
+    {"Reshape", "a view"},
+    {"Scan", "the host runs the body"},
+    {"Shape", "known to the plan"},
+    {"Size", "known to the plan"},
+    {"Squeeze", "a view"},
+    {"Unsqueeze", "a view"},
+};
+
+static const char *reason_of(const reason *reasons, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(reasons[i].name, name) == 0) return reasons[i].why;
+    }
+    return NULL;
+}
+
+TEST(each_kernel_that_cuda_does_not_have_is_of_the_cpu_for_a_reason)
+{
+    const sp_kernel *kernels = sp__cuda_kernels();
+    for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
+        const char *why =
+            reason_of(kernels_of_the_cpu, SP_COUNT_OF(kernels_of_the_cpu), kernels[i].name);
+        CHECK_EQ_INT(kernels[i].gpu == NULL, why != NULL);
+        if ((kernels[i].gpu == NULL) != (why != NULL)) test_note("%s", kernels[i].name);
+    }
+}
+
+TEST(each_op_has_kernels_of_cuda_or_a_reason)
+{
+    const sp_kernel *kernels = sp__cuda_kernels();
+    uint32_t count;
+    const sp_op *ops = sp__op_table(&count);
+    uint32_t reasons = 0;
+    for (uint32_t o = 0; o < count; o++) {
+        bool has_kernel = false;
+        for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
+            if (!sp__op_may_use(ops[o].name, (sp_kernel_id)i)) continue;
+            has_kernel = true;
+            CHECK(kernels[i].gpu != NULL);
+            if (kernels[i].gpu == NULL) test_note("%s: %s", ops[o].name, kernels[i].name);
+        }
+        const char *why =
+            reason_of(ops_without_kernels, SP_COUNT_OF(ops_without_kernels), ops[o].name);
+        CHECK_EQ_INT(has_kernel, why == NULL);
+        if (has_kernel != (why == NULL)) test_note("%s", ops[o].name);
+        /* The versions of an op are consecutive. */
+        reasons += why != NULL && (o == 0 || strcmp(ops[o].name, ops[o - 1].name) != 0);
+    }
+    CHECK_EQ_U64(reasons, SP_COUNT_OF(ops_without_kernels)); /* each is of an op */
 }
 
 TEST(no_two_kernels_of_a_program_have_an_index)
