@@ -23,7 +23,6 @@ foreach(suite IN ITEMS
     ops/cpu:cpu_isa ops/cpu:half ops/cpu:math_f32 ops/cpu:math_f64 ops/cpu:elementwise_bits
     ops/cpu:kernel_bits ops/cpu:reduce_rows ops/cpu:gemm_strided ops/cpu:conv_tiles ops/cpu:copy_strided
     ops/cpu:conv_pool
-    ops/cuda:cuda_kernels
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm graph:graph_pad
     plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse
     plan:plan_fuse_norm plan:plan_fuse_gate plan:plan_fuse_look_up plan:plan_fuse_moments
@@ -39,6 +38,10 @@ foreach(suite IN ITEMS
     sp_add_test(test_${name} SOURCES ${folder}/test_${name}.c LABELS ${label}
         LINKS sp_model_fixture TIMEOUT 120)
 endforeach()
+
+# It compiles all programs of CUDA kernels, if there is a compiler.
+sp_add_test(test_cuda_kernels SOURCES ops/cuda/test_cuda_kernels.c LABELS ops
+    LINKS sp_model_fixture TIMEOUT 300)
 
 sp_add_test(test_packed_weights SOURCES exec/test_packed_weights.c LABELS exec
     LINKS sp_model_fixture sp_runtime_fixture TIMEOUT 120)
