@@ -209,6 +209,98 @@ TEST(elements_are_launched_for_any_count)
     }
 }
 
+TEST(elementwise_kernels_are_launched_for_any_count)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(counts); i++) {
+        const int64_t n = counts[i];
+        const sp_function_constants function = {.count = n};
+        CHECK_LAUNCHES(clip_f32, &function, n);
+        const sp_gate_constants gate = {.count = n};
+        CHECK_LAUNCHES(erf_gate_f32, &gate, n);
+        const sp_cast_constants cast = {.count = n};
+        CHECK_LAUNCHES(cast_f16, &cast, n);
+        const sp_select_constants select = {.rank = 1, .count = n};
+        CHECK_LAUNCHES(where_32, &select, n);
+        const sp_binary_constants binary = {.rank = 1, .count = n};
+        CHECK_LAUNCHES(standardize_f32, &binary, n);
+        const sp_blend_constants blend = {.count = n};
+        CHECK_LAUNCHES(blend_f32, &blend, n);
+        const sp_batch_norm_constants norm = {.planes = n, .plane = 1};
+        CHECK_LAUNCHES(batch_norm_f32, &norm, n);
+        const sp_lrn_constants lrn = {.planes = 1, .plane = n};
+        CHECK_LAUNCHES(lrn_f32, &lrn, n);
+    }
+}
+
+TEST(reductions_are_launched_for_any_count_and_extent)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(counts) * SP_COUNT_OF(counts); i++) {
+        const int64_t n = counts[i / SP_COUNT_OF(counts)], extent = counts[i % SP_COUNT_OF(counts)];
+        for (int is_columns = 0; is_columns < 2; is_columns++) {
+            const sp_reduce_constants reduce = {
+                .count = n, .extent = extent, .is_columns = is_columns != 0};
+            CHECK_LAUNCHES(reduce_f32, &reduce, n);
+            const sp_axis_constants axis = {
+                .rows = n, .extent = extent, .inner = is_columns != 0 ? 7 : 1};
+            CHECK_LAUNCHES(softmax_f32, &axis, n);
+            CHECK_LAUNCHES(cumsum_f32, &axis, n);
+        }
+        const sp_norm_constants norm = {.rows = n, .extent = extent};
+        CHECK_LAUNCHES(norm_f32, &norm, n);
+        const sp_row_norm_constants row_norm = {.rows = n, .extent = extent};
+        CHECK_LAUNCHES(row_norm_f32, &row_norm, n);
+    }
+}
+
+TEST(selected_elements_are_launched_for_any_count)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(counts); i++) {
+        const int64_t n = counts[i];
+        for (int64_t bytes = 1; bytes <= 16; bytes *= 2) {
+            const sp_gather_constants gather = {.outer = 1, .count = n, .inner_bytes = bytes};
+            CHECK_LAUNCHES(gather, &gather, n);
+            const sp_gather_nd_constants gather_nd = {.rows = n, .slice_bytes = bytes};
+            CHECK_LAUNCHES(gather_nd, &gather_nd, n);
+        }
+        const sp_gather_elements_constants elements = {.count = n};
+        CHECK_LAUNCHES(gather_elements, &elements, n);
+        const sp_scatter_elements_constants lines = {.lines = n};
+        CHECK_LAUNCHES(scatter_elements, &lines, n);
+        const sp_scatter_nd_constants slices = {.slice = n};
+        CHECK_LAUNCHES(scatter_nd, &slices, n);
+        const sp_one_hot_constants one_hot = {.outer = n, .depth = 1, .inner = 1};
+        CHECK_LAUNCHES(one_hot, &one_hot, n);
+        const sp_range_constants range = {.count = n};
+        CHECK_LAUNCHES(range, &range, n);
+        const sp_diagonal_constants diagonal = {.rows = n, .columns = 1};
+        CHECK_LAUNCHES(trilu, &diagonal, n);
+        const sp_non_zero_constants non_zero = {.count = n};
+        CHECK_LAUNCHES(non_zero, &non_zero, n);
+        const sp_top_k_constants top_k = {.outer = n, .axis = 1, .inner = 1};
+        CHECK_LAUNCHES(top_k, &top_k, n);
+        const sp_resize_constants resize = {.outer = 1, .out = n, .inner = 1};
+        CHECK_LAUNCHES(resize_f32, &resize, n);
+    }
+}
+
+TEST(windows_products_of_all_types_and_layers_are_launched_for_any_size)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(counts); i++) {
+        const int64_t n = counts[i];
+        const sp_window_constants window = {.planes = 1, .out = {1, 1, n}};
+        CHECK_LAUNCHES(average_pool_f32, &window, n);
+        const sp_conv_transpose_constants transposed = {.window = window};
+        CHECK_LAUNCHES(conv_transpose_f32, &transposed, n);
+        const sp_conv_3d_constants volume = {.plane = {.planes = n, .out_h = 1, .out_w = 1},
+                                             .out_d = 1};
+        CHECK_LAUNCHES(conv_3d_f32, &volume, n);
+        const sp_gemm_any_constants gemm = {.gemm = {.rows = n, .columns = 1}};
+        CHECK_LAUNCHES(gemm_any_i64, &gemm, n);
+        const sp_recurrent_constants layer = {.rows = n, .directions = 2};
+        CHECK_LAUNCHES(lstm_f32, &layer, n);
+    }
+}
+
 TEST(parts_are_launched_for_any_size)
 {
     for (uint32_t parts = 1; parts <= SP_CONCAT_MAX_PARTS; parts++) {
