@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "exec/reports.h"
 
 /* ---- homes ---- */
 
@@ -272,5 +273,6 @@ sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, boo
 
 sp_wait_entry *sp__exec_context_release(sp_exec_context *context)
 {
+    sp__reports_clear(context);
     return SP_PLANTED(shared_context) ? NULL : context_release(context);
 }

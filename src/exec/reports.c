@@ -53,7 +53,7 @@ static uint64_t report_bytes(const sp_executable *executable)
     return executable->reporting_count * sizeof(sp_gpu_report);
 }
 
-static void reports_clear(const sp_exec_context *context)
+void sp__reports_clear(const sp_exec_context *context)
 {
     for (uint32_t i = 0; i < context->executable->reporting_count; i++) {
         context->reports[i] = (sp_gpu_report){0};
@@ -70,7 +70,7 @@ sp_status sp__reports_create(sp_exec_context *context)
                                      &context->report_block));
     SP_TRY(sp__block_host(context->report_block, &host));
     context->reports = host;
-    reports_clear(context);
+    sp__reports_clear(context);
     return SP_OK;
 }
 
@@ -104,7 +104,7 @@ sp_status sp__reports_take(const sp_exec_context *context)
         if (SP_LIKELY(reports[i].most == 0)) continue;
         const uint32_t step = executable->reporting[i];
         const sp_status status = sp__report_fail(executable->plan->steps[step].kernel, &reports[i]);
-        reports_clear(context);
+        sp__reports_clear(context);
         return sp__fail_prefix(status, "%s: ", executable->labels[step]);
     }
     return SP_OK;

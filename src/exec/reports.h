@@ -23,5 +23,7 @@ bool sp__reports_bind(const sp_exec_context *context, uint32_t step, sp_binding 
 /* After the run's last point: SP_INVALID naming the first step that has reported, whose report is
  * cleared, as all others are. */
 sp_status sp__reports_take(const sp_exec_context *context);
+/* A run that has failed otherwise leaves its reports: when it returns the context. */
+void sp__reports_clear(const sp_exec_context *context);
 
 #endif

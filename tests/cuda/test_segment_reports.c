@@ -100,6 +100,52 @@ TEST(a_submitted_run_with_an_index_out_of_range_fails_and_the_next_one_does_not)
     segment_end();
 }
 
+/* y = GatherElements(Gather(x, i), j), the second of them on the cpu, which fails itself. */
+static sp_model load_pair(sp_device device)
+{
+    static const int64_t dims_x[] = {SIZE}, dims_i[] = {COUNT};
+    writer graph = {0};
+    add_input(&graph, "x", ONNX_FLOAT, dims_x, 1);
+    add_input(&graph, "i", ONNX_INT64, dims_i, 1);
+    add_input(&graph, "j", ONNX_INT64, dims_i, 1);
+    add_node(&graph, make_node("Gather", "x i", "g"));
+    add_node(&graph, make_node("GatherElements", "g j", "y"));
+    add_output(&graph, "y");
+    writer file = make_model(&graph, 18);
+    sp_model model = {0};
+    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, &(sp_model_options){.device = device},
+                                       &model));
+    writer_free(&file);
+    return model;
+}
+
+static sp_status run_pair(sp_model model, const int64_t *i, const int64_t *j, float *y)
+{
+    sp_host_tensor inputs[3];
+    make_inputs(i, inputs);
+    inputs[2] = inputs[1];
+    inputs[2].data = (void *)(uintptr_t)j;
+    sp_host_tensor output = {.data = y, .capacity = COUNT * sizeof *y};
+    return sp_model_run(model, inputs, 3, &output, 1);
+}
+
+TEST(a_report_of_a_run_that_fails_otherwise_is_not_the_next_runs)
+{
+    static const int64_t places[COUNT] = {2, 1, 0}, beyond[COUNT] = {0, 0, 3};
+    const sp_device device = segment_begin();
+    segment_set_ops("GatherElements");
+    const sp_model model = load_pair(device);
+    float y[COUNT];
+    for (int round = 0; round < 3; round++) {
+        CHECK_STATUS(run_pair(model, high, beyond, y), SP_INVALID);
+        CHECK_OK(run_pair(model, good, places, y));
+        CHECK(y[0] == 3 && y[1] == 1 && y[2] == 5);
+    }
+    CHECK_OK(sp_model_release(model));
+    segment_set_ops(NULL);
+    segment_end();
+}
+
 typedef struct load_of_runs {
     sp_model model;
     uint64_t rounds;
