@@ -9,7 +9,7 @@
  *
  * A kernel whose data may be wrong, such as indices out of range, does not stop: it leaves out what
  * it cannot compute, and *reports*. It has a binding more than its dispatch, the address of an
- * sp_gpu_report in memory that the host can read, or 0 (docs/decisions/0063-reports.md). */
+ * sp_gpu_report in memory that the host can read, or 0 (docs/decisions/0064-reports.md). */
 #ifndef SP_DEVICE_GPU_KERNEL_H
 #define SP_DEVICE_GPU_KERNEL_H
 
