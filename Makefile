@@ -6,6 +6,7 @@
 #   make test-arm64 cross-compiled for AArch64, tests under QEMU; L=ops runs one label
 #   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
 #   make test-python  the Python package in a virtual environment below build/, and its tests
+#   make test-python-torch  streampool.torch with Debian's PyTorch, in another one
 #   make wheel      its wheels, in build/wheels
 #   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
 #   make soak       the tests with their full counts, the stress tests also with delays; the controlled
@@ -47,7 +48,7 @@ LABEL = $(if $(L),-L '^($(L))$$')
 # Of one label the figures are shown too: --verbose prints what the tests note.
 CTEST = ctest $(if $(L),--verbose,--output-on-failure) --no-tests=error --parallel $(JOBS) $(LABEL)
 
-.PHONY: all release demo test test-python wheel test-arm64 test-cuda check soak bench docs format install clean coverage
+.PHONY: all release demo test test-python test-python-torch wheel test-arm64 test-cuda check soak bench docs format install clean coverage
 all: release
 
 release:
@@ -71,6 +72,10 @@ test-arm64:
 test-python:
 	@scripts/install-deps python
 	@start=$$SECONDS; scripts/test-python && echo "test-python: $$((SECONDS - start)) s, of 120 planned"
+
+test-python-torch:
+	@scripts/install-deps python torch
+	@start=$$SECONDS; scripts/test-python-torch && echo "test-python-torch: $$((SECONDS - start)) s, of 120 planned"
 
 wheel:
 	@scripts/install-deps python

@@ -94,9 +94,9 @@ class Model:
         """
         return self._submit(None, values, named)
 
-    def _submit(self, queue, values, named):
+    def _submit(self, queue, values, named, finish=None):
         run = _core.Run(self._core)
-        future = Future(run, self._finish)
+        future = Future(run, finish or self._finish)
         completions = current_list()
         if not run.submit(queue, completions, future, values, named, False):
             values, named = convert(self.inputs, values, named)
