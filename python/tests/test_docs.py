@@ -1,32 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of docs/python.md and README.md print what the pages say."""
-import contextlib
-import io
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
 import pytest
 
 import streampool
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+from page_examples import ROOT, run_examples
 
 
 @pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
 def test_each_example_prints_what_follows_it(page, monkeypatch):
     monkeypatch.chdir(ROOT)
-    names = {}
-    examples = EXAMPLE.findall((ROOT / page).read_text())
-    assert examples
-    for code, expected in examples:
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(code, page, "exec"), names)  # noqa: S102
-        assert out.getvalue() == expected
+    run_examples(page, of_torch=False)
 
 
 def test_each_public_name_has_a_docstring():
