@@ -96,6 +96,7 @@ static void plans_begin(sp_runs_world *w, uint32_t slots)
         w->ports[i] = (sp_batch_port){.is_batched = true, .outer = 1, .chunk = sizeof(uint32_t)};
     }
     w->entry.executable = &w->single.executable;
+    sp_store_relaxed(&w->entry.run_ns, 1); /* as of a plan that was timed: no steps for a clock */
     sp_store_relaxed(&w->entry.word, IS_LIVE | 1);
     sp_store_relaxed(&w->entry.extra, &w->plans.extra);
 }
