@@ -69,6 +69,7 @@ function(sp_add_cuda_program name)
     if(nvcc)
         string(APPEND text "#define SP_BINARY_BYTES \"${binary}.inc\"\n")
         list(APPEND generated ${binary} ${binary}.inc)
+        set_property(GLOBAL APPEND PROPERTY SP_CUDA_BINARIES ${binary})
         add_custom_command(
             OUTPUT ${binary} ${binary}.inc
             COMMAND ${compile} -o ${binary} ${program}
