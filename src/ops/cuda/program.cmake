@@ -51,7 +51,8 @@ set(join ${PROJECT_SOURCE_DIR}/cmake/join.cmake)
 # sp_add_cuda_program(<name> <parts>...): the text is the parts that all programs have, then these;
 # each uses those before it.
 function(sp_add_cuda_program name)
-    set(parts cuda/arch/prelude.cuh kernel_constants.h cuda/arch/tiles.h cuda/arch/math.cuh ${ARGN})
+    set(parts cuda/arch/prelude.cuh kernel_constants.h cuda/arch/tiles.h cuda/arch/threads.cuh
+        cuda/arch/number.cuh math/math_f32.h cuda/arch/math.cuh ${ARGN})
     list(TRANSFORM parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     set(program ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.cu)
     set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.fatbin)
@@ -101,41 +102,38 @@ sp_add_cuda_program(core
 sp_add_cuda_program(math
     elementwise_list.h
     fused_constants.h
-    cuda/arch/number.cuh
-    cuda/arch/math_f32.cuh
-    cuda/arch/math_f64.cuh
+    math/math_f64.h
     cuda/arch/functions.cuh
     cuda/elementwise/parts.cuh
     cuda/elementwise/float_parts.cuh
-    cuda/elementwise/pow.cuh
+    math/pow_f32.h
+    math/fmod_f64.h
     cuda/elementwise/remainder.cuh
     cuda/elementwise/math.cu)
 sp_add_cuda_program(double
     elementwise_list.h
-    cuda/arch/number.cuh
-    cuda/arch/math_f64.cuh
+    math/math_f64.h
     cuda/arch/functions.cuh
     cuda/elementwise/parts.cuh
     cuda/elementwise/float_parts.cuh
+    math/fmod_f64.h
     cuda/elementwise/remainder.cuh
     cuda/elementwise/double.cu)
 sp_add_cuda_program(integer
-    cuda/arch/number.cuh
     cuda/elementwise/parts.cuh
     cuda/elementwise/integer_parts.cuh
     cuda/elementwise/integer.cu)
 sp_add_cuda_program(cast
     elementwise_list.h
     cuda/arch/dtype.cuh
-    cuda/arch/number.cuh
+    math/half.h
     cuda/arch/half.cuh
     cuda/elementwise/parts.cuh
     cuda/elementwise/cast.cu)
 sp_add_cuda_program(reduce
     reduce_constants.h
-    cuda/arch/number.cuh
-    cuda/arch/math_f32.cuh
-    cuda/arch/math_f64.cuh
+    math/math_f64.h
+    math/half.h
     cuda/arch/half.cuh
     cuda/reduce/lanes.cuh
     cuda/reduce/joins.cuh
@@ -145,11 +143,10 @@ sp_add_cuda_program(reduce
 sp_add_cuda_program(norm
     reduce_constants.h
     fused_constants.h
-    cuda/arch/number.cuh
-    cuda/arch/math_f32.cuh
-    cuda/arch/math_f64.cuh
+    math/math_f64.h
+    math/half.h
     cuda/arch/half.cuh
-    cuda/elementwise/pow.cuh
+    math/pow_f32.h
     cuda/reduce/lanes.cuh
     cuda/reduce/joins.cuh
     cuda/reduce/axis_rows.cuh
@@ -158,7 +155,6 @@ sp_add_cuda_program(norm
 sp_add_cuda_program(move
     copy_constants.h
     cuda/arch/dtype.cuh
-    cuda/arch/number.cuh
     cuda/arch/index.cuh
     cuda/layout/parts.cuh
     cuda/layout/gather.cu
@@ -167,7 +163,7 @@ sp_add_cuda_program(move
     cuda/layout/resize.cu)
 sp_add_cuda_program(window
     reduce_constants.h
-    cuda/arch/number.cuh
+    math/half.h
     cuda/arch/half.cuh
     cuda/reduce/lanes.cuh
     cuda/conv/tap_range.cuh
@@ -175,13 +171,11 @@ sp_add_cuda_program(window
     cuda/conv/any.cu)
 sp_add_cuda_program(product
     reduce_constants.h
-    cuda/arch/number.cuh
+    math/half.h
     cuda/arch/half.cuh
     cuda/gemm/any.cu)
 sp_add_cuda_program(recurrent
     copy_constants.h
-    cuda/arch/number.cuh
-    cuda/arch/math_f32.cuh
     cuda/arch/functions.cuh
     cuda/arch/index.cuh
     cuda/recurrent/layer.cuh

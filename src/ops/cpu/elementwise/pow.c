@@ -4,7 +4,7 @@
  * and 0 for a = 0, as a division by 0 does. */
 #include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
-#include "ops/cpu/elementwise/pow_f32.h"
+#include "ops/math/pow_f32.h"
 
 static double pow_f64(double x, double y)
 {

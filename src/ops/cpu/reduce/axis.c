@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops along one dimension other than reductions: ArgMax and ArgMin, Hardmax, CumSum,
  * LpNormalization; LRN; and the last step of MeanVarianceNormalization. */
-#include "ops/cpu/elementwise/pow_f32.h"
 #include "ops/cpu/reduce/reduction.h"
 #include "ops/cpu/reduce/rows.h"
+#include "ops/math/pow_f32.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
 

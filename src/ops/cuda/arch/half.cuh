@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f16 and bf16 to and from wider numbers, on the bits (ops/cpu/arch/half.h). */
+/* f16 and bf16 as types of elements. */
 
 struct sp_f16 {
     uint16_t bits;
@@ -10,37 +10,19 @@ struct sp_bf16 {
 
 SP_CUDA_FUNCTION sp_f32 sp_load(sp_f16 x)
 {
-    const uint32_t sign = (uint32_t)(x.bits & 0x8000u) << 16, size = x.bits & 0x7fffu;
-    const uint32_t normal = (size << 13) + (112u << 23); /* the bias is 112 less */
-    const sp_f32 subnormal = sp_f32((float)(int32_t)size) * 0x1p-24f;
-    uint32_t bits = size < 0x0400u ? sp_bits(subnormal) : normal;
-    bits = size == 0x7c00u ? 0x7f800000u : bits;
-    return size > 0x7c00u ? sp_from_bits((uint32_t)0x7fc00000u) : sp_from_bits(bits | sign);
+    return sp_float_of_f16(x.bits);
 }
-
 SP_CUDA_FUNCTION sp_f32 sp_load(sp_bf16 x)
 {
-    return sp_canonical(sp_from_bits((uint32_t)x.bits << 16).v);
+    return sp_float_of_bf16(x.bits);
 }
-
 SP_CUDA_FUNCTION sp_f16 sp_to_f16(sp_f32 x)
 {
-    const uint32_t sign = sp_bits(x) & 0x80000000u, size = sp_bits(x) ^ sign;
-    /* To 10 bits of fraction; a carry goes into the exponent: from 65520 on the result is
-     * infinity. */
-    const uint32_t normal = (size - (112u << 23) + 0xfffu + ((size >> 13) & 1)) >> 13;
-    /* The last bit of 0.5 + x is that of a subnormal f16. */
-    const uint32_t subnormal = sp_bits(sp_from_bits(size) + 0.5f) - 0x3f000000u;
-    uint32_t h = size < 0x38800000u ? subnormal : normal;
-    h = size >= 0x47800000u ? 0x7c00u : h;
-    return {(uint16_t)(size > 0x7f800000u ? 0x7e00u : h | sign >> 16)};
+    return {sp_f16_of_float(x)};
 }
-
 SP_CUDA_FUNCTION sp_bf16 sp_to_bf16(sp_f32 x)
 {
-    const uint32_t bits = sp_bits(x);
-    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
-    return {(uint16_t)(x == x ? rounded : 0x7fc0u)};
+    return {sp_bf16_of_float(x)};
 }
 
 /* ---- an element T is computed in sp_wide<T>: loads, and stores rounded once ---- */

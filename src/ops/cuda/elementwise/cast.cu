@@ -2,28 +2,6 @@
 /* Casts between all element types (ops/cpu/elementwise/cast.c). An element is loaded as a float, a
  * double, an int64_t or a uint64_t, which represent every number of its type exactly. */
 
-/* Rounds to odd, so a second rounding, to fewer bits, is correct. */
-SP_CUDA_FUNCTION sp_f32 sp_odd_float(sp_f64 x)
-{
-    const float near = (float)x.v;
-    const sp_f64 back = (double)near;
-    const uint32_t bits = __float_as_uint(near) - (uint32_t)(sp_abs(back) > sp_abs(x));
-    return back != x && x == x ? sp_from_bits(bits | 1) : sp_f32(near);
-}
-
-/* Integers that a double cannot represent keep 53 bits, the last of which is sticky. */
-SP_CUDA_FUNCTION sp_f64 sp_sticky(uint64_t x)
-{
-    const uint64_t rest = x & 0x7ffu;
-    return (double)(x >> 53 == 0 ? x : (x ^ rest) | (uint64_t)(rest != 0) << 11);
-}
-
-SP_CUDA_FUNCTION sp_f64 sp_sticky(int64_t x)
-{
-    const sp_f64 size = sp_sticky(x < 0 ? 0 - (uint64_t)x : (uint64_t)x);
-    return x < 0 ? -size : size;
-}
-
 /* To a float that is then rounded to 16 bits. */
 SP_CUDA_FUNCTION sp_f32 sp_to_odd(sp_f32 x)
 {
@@ -31,15 +9,15 @@ SP_CUDA_FUNCTION sp_f32 sp_to_odd(sp_f32 x)
 }
 SP_CUDA_FUNCTION sp_f32 sp_to_odd(sp_f64 x)
 {
-    return sp_odd_float(x);
+    return sp_odd_float_of_f64(x);
 }
 SP_CUDA_FUNCTION sp_f32 sp_to_odd(int64_t x)
 {
-    return sp_odd_float(sp_sticky(x));
+    return sp_odd_float_of_f64(sp_sticky_f64_of_i64(x));
 }
 SP_CUDA_FUNCTION sp_f32 sp_to_odd(uint64_t x)
 {
-    return sp_odd_float(sp_sticky(x));
+    return sp_odd_float_of_f64(sp_sticky_f64_of_u64(x));
 }
 
 /* The number without its class. */

@@ -4,7 +4,7 @@
 #define SP_CANONICAL_UNARY(name, function)                                                         \
     SP_CUDA_FUNCTION float sp_canonical_##name(float x)                                            \
     {                                                                                              \
-        return sp_canonical(function(x));                                                          \
+        return sp_store(function(x));                                                          \
     }                                                                                              \
     SP_UNARY_KERNEL(name##_f32, float, float, sp_canonical_##name)
 

@@ -2,7 +2,7 @@
 /* Functions and comparisons of f32, logic, selection, and the gates of fused steps. */
 
 SP_FLOAT_KERNELS(f32, sp_f32, float)
-SP_FLOAT_BINARY(pow_f32, sp_f32, float, sp_pow)
+SP_FLOAT_BINARY(pow_f32, sp_f32, float, sp_powf)
 SP_FLOAT_BINARY(fmod_f32, sp_f32, float, sp_fmod)
 
 /* x * tanh(log(1 + e^x)), without the logarithm: tanh(log u) = (u^2 - 1) / (u^2 + 1). */
@@ -14,35 +14,35 @@ SP_CUDA_FUNCTION sp_f32 sp_mish(sp_f32 x)
 
 SP_CUDA_FUNCTION sp_f32 sp_gelu(sp_f32 x)
 {
-    return sp_f32(0.5f) * x * (sp_f32(1.0f) + sp_erf(x * 0.707106781f));
+    return sp_f32(0.5f) * x * (sp_f32(1.0f) + sp_erff(x * 0.707106781f));
 }
 
 SP_CUDA_FUNCTION sp_f32 sp_gelu_tanh(sp_f32 x)
 {
     const sp_f32 inner = sp_f32(0.797884561f) * (x + sp_f32(0.044715f) * (x * x * x));
-    return sp_f32(0.5f) * x * (sp_f32(1.0f) + sp_tanh(inner));
+    return sp_f32(0.5f) * x * (sp_f32(1.0f) + sp_tanhf(inner));
 }
 
-SP_FLOAT_UNARY(erf_f32, sp_f32, float, sp_erf)
-SP_FLOAT_UNARY(softplus_f32, sp_f32, float, sp_softplus)
+SP_FLOAT_UNARY(erf_f32, sp_f32, float, sp_erff)
+SP_FLOAT_UNARY(softplus_f32, sp_f32, float, sp_softplusf)
 SP_FLOAT_UNARY(mish_f32, sp_f32, float, sp_mish)
 SP_FLOAT_UNARY(gelu_f32, sp_f32, float, sp_gelu)
 SP_FLOAT_UNARY(gelu_tanh_f32, sp_f32, float, sp_gelu_tanh)
 
 SP_CUDA_FUNCTION sp_f32 sp_elu(sp_f32 x, sp_f32 alpha, sp_f32)
 {
-    return x < 0 ? alpha * sp_expm1(x) : x;
+    return x < 0 ? alpha * sp_expm1f(x) : x;
 }
 
 /* beta is ONNX's gamma. */
 SP_CUDA_FUNCTION sp_f32 sp_selu(sp_f32 x, sp_f32 alpha, sp_f32 beta)
 {
-    return beta * (x < 0 ? alpha * sp_expm1(x) : x);
+    return beta * (x < 0 ? alpha * sp_expm1f(x) : x);
 }
 
 SP_CUDA_FUNCTION sp_f32 sp_celu(sp_f32 x, sp_f32 alpha, sp_f32)
 {
-    return x < 0 ? alpha * sp_expm1(x / alpha) : x;
+    return x < 0 ? alpha * sp_expm1f(x / alpha) : x;
 }
 
 SP_FLOAT_FUNCTION(elu_f32, sp_f32, float, sp_elu)
@@ -115,7 +115,7 @@ SP_SELECT_KERNEL(where_64, uint64_t)
 
 SP_CUDA_FUNCTION sp_f32 sp_erf_gate(sp_f32 x, const sp_gate_constants &k)
 {
-    return x * (sp_erf(x / k.divisor) + k.addend) * k.factor;
+    return x * (sp_erff(x / k.divisor) + k.addend) * k.factor;
 }
 
 SP_CUDA_FUNCTION sp_f32 sp_clip_gate(sp_f32 x, const sp_gate_constants &k)
@@ -130,13 +130,13 @@ SP_CUDA_FUNCTION sp_f32 sp_hard_sigmoid_gate(sp_f32 x, const sp_gate_constants &
 
 SP_CUDA_FUNCTION sp_f32 sp_softplus_gate(sp_f32 x, const sp_gate_constants &)
 {
-    return x * sp_tanh(sp_softplus(x));
+    return x * sp_tanhf(sp_softplusf(x));
 }
 
 SP_CUDA_FUNCTION sp_f32 sp_tanh_gate(sp_f32 x, const sp_gate_constants &k)
 {
     const sp_f32 cube = x * (x * (sp_f32(k.cube) * x));
-    const sp_f32 gate = sp_f32(k.addend) + sp_tanh(sp_f32(k.scale) * (x + cube));
+    const sp_f32 gate = sp_f32(k.addend) + sp_tanhf(sp_f32(k.scale) * (x + cube));
     return x * (sp_f32(k.factor) * gate);
 }
 

@@ -47,14 +47,8 @@ SP_CUDA_FUNCTION void sp_map_pairs(const sp_gpu_bindings &bindings, const sp_bin
     if (sp_cuda_binary_elements(&k) == 1) {
 #pragma unroll 1
         for (int64_t i = sp_thread_index(); i < k.count; i += sp_thread_stride()) {
-            int64_t rest = i, a_at = 0, b_at = 0;
-#pragma unroll 1
-            for (uint32_t d = k.rank - 1; d > 0; d--) {
-                const int64_t coordinate = sp_take_coordinate(&rest, k.dims[d]);
-                a_at += coordinate * k.a[d];
-                b_at += coordinate * k.b[d];
-            }
-            y[i] = function(a[a_at + rest * k.a[0]], b[b_at + rest * k.b[0]]);
+            const sp_places at = sp_places_of(i, k.rank, k.dims, k.a, k.b);
+            y[i] = function(a[at.a], b[at.b]);
         }
         return;
     }

@@ -30,14 +30,8 @@ SP_CUDA_FUNCTION void sp_copy_elements(const sp_gpu_bindings &bindings, const sp
     T *y = (T *)bindings.at[1] + k.y_first;
 #pragma unroll 1
     for (int64_t i = sp_thread_index(); i < k.count; i += sp_thread_stride()) {
-        int64_t rest = i, from = 0, to = 0;
-#pragma unroll 1
-        for (uint32_t d = k.rank - 1; d > 0; d--) {
-            const int64_t at = sp_take_coordinate(&rest, k.dims[d]);
-            from += at * k.x[d];
-            to += at * k.y[d];
-        }
-        y[to + rest * k.y[0]] = x[from + rest * k.x[0]];
+        const sp_places at = sp_places_of(i, k.rank, k.dims, k.x, k.y);
+        y[at.b] = x[at.a];
     }
 }
 

@@ -206,10 +206,10 @@ SP_CUDA_FUNCTION void sp_resize(const sp_gpu_bindings &bindings, const sp_resize
 
 SP_CUDA_KERNEL(resize_f32, sp_resize_constants)
 {
-    sp_resize<sp_f32>(bindings, k, sp_from_bits((uint32_t)k.outside));
+    sp_resize<sp_f32>(bindings, k, sp_float_from_bits((uint32_t)k.outside));
 }
 
 SP_CUDA_KERNEL(resize_f64, sp_resize_constants)
 {
-    sp_resize<sp_f64>(bindings, k, sp_from_bits((uint64_t)k.outside));
+    sp_resize<sp_f64>(bindings, k, sp_double_from_bits((uint64_t)k.outside));
 }

@@ -8,11 +8,11 @@ SP_CUDA_FUNCTION sp_f32 sp_activate_gate(const sp_cell_activation &f, sp_f32 x)
     const sp_f32 alpha = f.alpha, beta = f.beta;
     switch (f.function) {
     case SP_CELL_SIGMOID:
-        return sp_sigmoidf(x.v);
+        return sp_sigmoidf(x);
     case SP_CELL_TANH:
-        return sp_tanh(x);
+        return sp_tanhf(x);
     case SP_CELL_RELU:
-        return sp_reluf(x.v);
+        return sp_reluf(x);
     case SP_CELL_AFFINE:
         return alpha * x + beta;
     case SP_CELL_LEAKY_RELU:
@@ -20,7 +20,7 @@ SP_CUDA_FUNCTION sp_f32 sp_activate_gate(const sp_cell_activation &f, sp_f32 x)
     case SP_CELL_THRESHOLDED_RELU:
         return sp_thresholded_relu(x, alpha, beta);
     case SP_CELL_SCALED_TANH:
-        return alpha * sp_tanh(beta * x);
+        return alpha * sp_tanhf(beta * x);
     case SP_CELL_HARD_SIGMOID:
         return sp_hard_sigmoid(x, alpha, beta);
     default:

@@ -8,11 +8,11 @@ template <class T> SP_CUDA_FUNCTION T sp_join_max(T a, T b)
 }
 SP_CUDA_FUNCTION sp_f32 sp_join_max(sp_f32 a, sp_f32 b)
 {
-    return a == b ? sp_from_bits(sp_bits(a) & sp_bits(b)) : b > a || b != b ? b : a;
+    return a == b ? sp_float_from_bits(sp_float_bits(a) & sp_float_bits(b)) : b > a || b != b ? b : a;
 }
 SP_CUDA_FUNCTION sp_f64 sp_join_max(sp_f64 a, sp_f64 b)
 {
-    return a == b ? sp_from_bits(sp_bits(a) & sp_bits(b)) : b > a || b != b ? b : a;
+    return a == b ? sp_double_from_bits(sp_double_bits(a) & sp_double_bits(b)) : b > a || b != b ? b : a;
 }
 
 /* The smaller number, likewise. */
@@ -22,9 +22,9 @@ template <class T> SP_CUDA_FUNCTION T sp_join_min(T a, T b)
 }
 SP_CUDA_FUNCTION sp_f32 sp_join_min(sp_f32 a, sp_f32 b)
 {
-    return a == b ? sp_from_bits(sp_bits(a) | sp_bits(b)) : b < a || b != b ? b : a;
+    return a == b ? sp_float_from_bits(sp_float_bits(a) | sp_float_bits(b)) : b < a || b != b ? b : a;
 }
 SP_CUDA_FUNCTION sp_f64 sp_join_min(sp_f64 a, sp_f64 b)
 {
-    return a == b ? sp_from_bits(sp_bits(a) | sp_bits(b)) : b < a || b != b ? b : a;
+    return a == b ? sp_double_from_bits(sp_double_bits(a) | sp_double_bits(b)) : b < a || b != b ? b : a;
 }

@@ -180,6 +180,6 @@ SP_CUDA_KERNEL(lrn_f32, sp_lrn_constants)
                 const sp_f32 value = from[channel * k.plane];
                 return chain + value * value;
             });
-        y[i] = sp_store(sp_f32(x[i]) * sp_pow(sp_f32(k.bias) + factor * sum, -sp_f32(k.beta)));
+        y[i] = sp_store(sp_f32(x[i]) * sp_powf(sp_f32(k.bias) + factor * sum, -sp_f32(k.beta)));
     }
 }
