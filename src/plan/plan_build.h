@@ -22,6 +22,7 @@ typedef struct sp_plan_value {
     bool is_tainted;     /* depends on an overridden default: the graph's folded value is invalid */
     bool is_computed;    /* a step writes it: its memory is assigned at the end */
     bool is_laid_out;    /* its offset has been assigned */
+    bool is_released;    /* its memory has been given back to the layout */
     sp_place_kind where; /* of a value that is not computed */
     uint32_t index;
     uint32_t root;    /* the value that owns the bytes: itself, or what it is a view of */
@@ -30,7 +31,9 @@ typedef struct sp_plan_value {
     uint32_t output;                /* the output whose memory it uses, or SP_NO_OUTPUT */
     uint32_t first_step, last_step; /* SP_NO_STEP: none */
     uint32_t in_place;              /* the root whose memory it may reuse, or SP_NO_VALUE */
-    uint64_t offset;
+    uint32_t home;                  /* the root of whose memory it is a part, or SP_NO_VALUE */
+    uint64_t home_offset;           /* in that, a multiple of 64 */
+    uint64_t offset;                /* in the arena, if it has no home */
     /* Before steps are fused: the number of bindings and outputs that name it; the step that writes
      * it; the last one that reads it. */
     uint32_t use_count, writer, reader;
@@ -144,5 +147,35 @@ sp_status sp__plan_place(sp_plan_builder *builder);
 
 /* Appends a step; constants and bindings are copied into the plan. */
 sp_status sp__plan_add_step(sp_plan_builder *builder, const sp_plan_step *step);
+
+/* The recorded bindings are in the plan's memory; the builder may still write them. */
+static inline sp_plan_binding *sp__plan_bindings(const sp_plan_step *step)
+{
+    return (sp_plan_binding *)(uintptr_t)step->bindings;
+}
+
+/* ---- plan_arena.c ---- */
+
+bool sp__plan_is_in_arena(const sp_plan_value *root);
+
+/* The bytes of the arena, which is not laid out. */
+sp_status sp__plan_arena_bytes(sp_plan_builder *builder, uint64_t *bytes);
+
+/* Sets the offsets of values, and the plan's lifetimes and arena_bytes. */
+sp_status sp__plan_lay_out(sp_plan_builder *builder);
+
+/* ---- plan_join.c ---- */
+
+/* The memory of a root value: `offset` bytes into that of `root`, which has no home. */
+typedef struct sp_plan_home {
+    uint32_t root;
+    uint64_t offset;
+} sp_plan_home;
+
+sp_plan_home sp__plan_home(const sp_plan_builder *builder, uint32_t root);
+
+/* Parts of joined and split values become parts of the whole's memory. The steps that would copy
+ * them are taken away, unless the arena would become larger. Call after outputs have memory. */
+sp_status sp__plan_join(sp_plan_builder *builder);
 
 #endif

@@ -209,18 +209,39 @@ static bool lifetimes_collide(const sp_plan_lifetime *a, const sp_plan_lifetime 
     return in_space && in_time && !is_reuse;
 }
 
-/* Every arena access of a step must be to a value that is live in that step. */
+/* Has an earlier step of the lifetime written each byte that step `s` reads? */
+static bool has_bytes(const sp_graph_plan *plan, const sp_plan_lifetime *life, uint32_t s,
+                      const sp_plan_binding *read)
+{
+    uint64_t at = read->offset;
+    bool is_further = true;
+    while (is_further && at < read->offset + read->bytes) {
+        is_further = false;
+        for (uint32_t w = life->first_step; w < s; w++) {
+            for (uint32_t i = 0; i < plan->steps[w].binding_count; i++) {
+                const sp_plan_binding *write = &plan->steps[w].bindings[i];
+                const uint64_t end = write->offset + write->bytes;
+                if (write->where != SP_PLACE_ARENA || !write->is_write) continue;
+                if (write->offset > at || end <= at) continue;
+                at = end;
+                is_further = true;
+            }
+        }
+    }
+    return is_further;
+}
+
+/* Every arena access of a step must be to a value that is live in that step, or to a part of it. */
 static sp_status check_live(const sp_graph_plan *plan, uint32_t s, const sp_plan_binding *binding)
 {
     if (binding->where != SP_PLACE_ARENA || binding->bytes == 0) return SP_OK;
     for (uint32_t i = 0; i < plan->lifetime_count; i++) {
         const sp_plan_lifetime *life = &plan->lifetimes[i];
-        const bool is_live = life->first_step <= s && s <= life->last_step;
-        const bool may_read = binding->is_write || life->first_step < s;
-        if (is_live && may_read && life->offset == binding->offset &&
-            binding->bytes <= life->bytes) {
-            return SP_OK;
+        if (s < life->first_step || s > life->last_step || binding->offset < life->offset) continue;
+        if (!sp_size_in_range(binding->offset - life->offset, binding->bytes, life->bytes)) {
+            continue;
         }
+        if (binding->is_write || has_bytes(plan, life, s, binding)) return SP_OK;
     }
     return sp__fail(SP_INTERNAL,
                     "step %" PRIu32 " accesses arena bytes at %" PRIu64 " that hold no live value",

@@ -66,6 +66,7 @@ static sp_status add_value(sp_plan_builder *builder, sp_plan_value value, uint32
     value.output = SP_NO_OUTPUT;
     value.first_step = SP_NO_STEP;
     value.in_place = SP_NO_VALUE;
+    value.home = SP_NO_VALUE;
     value.packing = SP_NO_PACKING;
     values[*index] = value;
     return SP_OK;
@@ -110,6 +111,7 @@ static sp_status values_init(sp_plan_builder *builder)
                                  .output = SP_NO_OUTPUT,
                                  .first_step = SP_NO_STEP,
                                  .in_place = SP_NO_VALUE,
+                                 .home = SP_NO_VALUE,
                                  .packing = SP_NO_PACKING};
         if (!from->is_constant) continue;
         value->is_there = true;
