@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ArgMax, ArgMin, Hardmax, CumSum, LpNormalization, LRN and MeanVarianceNormalization compared with
  * plain loops, on every instruction set; refusals. */
-#include "ops/cpu/elementwise/pow_f32.h"
+#include "ops/cpu/arch/math_f64.h"
+#include "ops/math/pow_f32.h"
 #include "unit/ops/schema/lane_rule.h"
 
 /* Rows along `axis`: the numbers of elements before, along and after it. */
