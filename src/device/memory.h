@@ -2,8 +2,8 @@
 /* A block of device memory. Filled in by the device kind that allocates it, then constant.
  *
  * It has an address for the device's kernels and, if the host can access the same bytes, a host
- * pointer. Engines use `address`. Outside the folders of kinds only sp__memory_host reads `host`: a
- * device may have memory that the host cannot access. */
+ * pointer. Engines use `address`. Outside the folders of kinds only the two functions below
+ * read `host`: a device may have memory that the host cannot access. */
 #ifndef SP_DEVICE_MEMORY_H
 #define SP_DEVICE_MEMORY_H
 
@@ -44,6 +44,12 @@ static inline sp_status sp__memory_host(const sp_memory *memory, uint64_t offset
         return SP_OK;
     }
     return memory->bytes == 0 ? SP_OK : sp__memory_refuse_host(memory);
+}
+
+/* The same without a failure: NULL if the host cannot access the memory. */
+static inline void *sp__memory_host_or_null(const sp_memory *memory, uint64_t offset)
+{
+    return memory->host != NULL ? (char *)memory->host + offset : NULL;
 }
 
 #endif

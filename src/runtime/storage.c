@@ -232,6 +232,7 @@ sp_status sp_storage_get_info(sp_storage handle, sp_storage_info *out)
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     *out = (sp_storage_info){.device = sp__rt_device_handle(storage->device),
+                             .address = sp__memory_host_or_null(storage->memory, storage->offset),
                              .bytes = storage->bytes,
                              .is_tracked = storage->is_tracked,
                              .is_frozen = storage->is_frozen,
