@@ -4,9 +4,11 @@
     f = streampool.torch.compile(module, example)
     y = f(x)                    # tensors, from any thread
     future = f.submit(x)        # future.result(), or await future
+
+The package `streampool.torch.device`, which is not imported with this one, is a device of PyTorch.
 """
 from ._compile import compile
 from ._compiled import CompiledModule
-from ._errors import CompileError
+from ._errors import BuildError, CompileError
 
-__all__ = ["CompileError", "CompiledModule", "compile"]
+__all__ = ["BuildError", "CompileError", "CompiledModule", "compile"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exception of compile()."""
+"""The exceptions of streampool.torch."""
 from .._errors import Error, Status
 
 
@@ -9,3 +9,9 @@ class CompileError(Error):
     def __init__(self, text: str, status: Status = Status.UNSUPPORTED):
         super().__init__(text)
         self.status = status
+
+
+class BuildError(Error):
+    """The bridge to PyTorch (streampool.torch.device) cannot be compiled; the text says what is missing."""
+
+    status = Status.UNSUPPORTED

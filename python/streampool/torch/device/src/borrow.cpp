@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "borrow.hpp"
+
+#include <algorithm>
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/TensorImpl.h>
+
+namespace streampool_torch
+{
+namespace
+{
+// A tensor with the layout of `like` over another storage.
+at::Tensor tensor_over(const c10::Storage &storage, c10::DispatchKey key, const at::Tensor &like)
+{
+    auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage),
+                                                           c10::DispatchKeySet(key), like.dtype());
+    c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+    impl->set_storage_offset(like.storage_offset());
+    impl->set_sizes_and_strides(like.sizes(), like.strides());
+    if (like.is_conj()) tensor._set_conj(true);
+    if (like.is_neg()) tensor._set_neg(true);
+    if (like.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+    return tensor;
+}
+
+// Over the same bytes, which the result does not own. A kernel may resize it: then it has memory of
+// its own.
+c10::Storage host_storage(const c10::Storage &storage)
+{
+    void *address = storage.unsafeGetStorageImpl()->data_ptr().get();
+    return c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(),
+                        c10::DataPtr(address, c10::DeviceType::CPU), c10::GetCPUAllocator(), true);
+}
+
+bool is_same(const c10::Storage &a, const c10::Storage &b)
+{
+    return a.unsafeGetStorageImpl() == b.unsafeGetStorageImpl();
+}
+
+bool covers_its_storage(const at::Tensor &tensor)
+{
+    return tensor.is_non_overlapping_and_dense() &&
+           static_cast<size_t>(tensor.numel()) * tensor.itemsize() == tensor.storage().nbytes();
+}
+} // namespace
+
+Borrow::~Borrow()
+{
+    close_all();
+}
+
+Borrow::Use &Borrow::use_of(const c10::Storage &storage, sp_access access)
+{
+    for (Use &use : uses_) {
+        if (!is_same(use.storage, storage)) continue;
+        // Reading and overwriting one storage is reading and writing it.
+        if (use.access != access) use.access = SP_READ_WRITE;
+        return use;
+    }
+    const sp_storage handle = handle_of(storage.unsafeGetStorageImpl());
+    uses_.push_back({storage, host_storage(storage), handle, access, false});
+    return uses_.back();
+}
+
+at::Tensor Borrow::borrow(const at::Tensor &tensor, sp_access access)
+{
+    if (!is_ours(tensor)) return tensor;
+    const Use &use = use_of(tensor.storage(), access);
+    for (Pair &pair : pairs_) {
+        if (!pair.tensor.is_same(tensor)) continue;
+        pair.is_written |= access != SP_READ;
+        return pair.host;
+    }
+    at::Tensor host = tensor_over(use.host, c10::DispatchKey::CPU, tensor);
+    pairs_.push_back({tensor, host, access != SP_READ});
+    return host;
+}
+
+at::Tensor Borrow::overwrite(const at::Tensor &tensor)
+{
+    if (!is_ours(tensor)) return tensor;
+    return borrow(tensor, covers_its_storage(tensor) ? SP_WRITE : SP_READ_WRITE);
+}
+
+sp_status Borrow::open_all(size_t *failed)
+{
+    for (size_t i = 0; i < uses_.size(); i++) {
+        Use &use = uses_[i];
+        if (use.handle.bits == 0) continue;
+        void *data;
+        const sp_status status =
+            sp_storage_host_begin(use.handle, static_cast<sp_access>(use.access), &data);
+        if (status != SP_OK) {
+            *failed = i;
+            return status;
+        }
+        use.is_open = true;
+    }
+    return SP_OK;
+}
+
+void Borrow::close_all()
+{
+    for (Use &use : uses_) {
+        if (!use.is_open) continue;
+        (void)sp_storage_host_end(use.handle, static_cast<sp_access>(use.access));
+        use.is_open = false;
+    }
+}
+
+// Several storages cannot be locked in one step. A command that was queued between two begins may
+// wait for the first access while the second begin waits for the command: SP_DEADLOCK. Then all
+// accesses end, so that it can run. Callers open storages in one order, so they form no cycle among
+// themselves; every retry follows a command that another thread has queued on these storages since.
+void Borrow::begin()
+{
+    std::sort(uses_.begin(), uses_.end(),
+              [](const Use &a, const Use &b) { return a.handle.bits < b.handle.bits; });
+    for (;;) {
+        size_t failed = 0;
+        const sp_status status = open_all(&failed);
+        if (status == SP_OK) return;
+        const bool had_others =
+            std::any_of(uses_.begin(), uses_.end(), [](const Use &use) { return use.is_open; });
+        if (status != SP_DEADLOCK || !had_others) fail(status);
+        close_all();
+    }
+}
+
+const Borrow::Use *Borrow::use_at(const c10::Storage &host) const
+{
+    for (const Use &use : uses_) {
+        if (is_same(use.host, host)) return &use;
+    }
+    return nullptr;
+}
+
+c10::Storage Borrow::device_storage(const c10::Storage &host)
+{
+    const Use *use = use_at(host);
+    if (use != nullptr) return use->storage;
+    for (const auto &[from, to] : adopted_) {
+        if (is_same(from, host)) return to;
+    }
+    c10::Storage made(c10::Storage::use_byte_size_t(), host.nbytes(), adopt(host), allocator(),
+                      true);
+    adopted_.emplace_back(host, made);
+    return made;
+}
+
+at::Tensor Borrow::give(const at::Tensor &host)
+{
+    if (!host.defined() || !host.device().is_cpu()) return host;
+    for (const Pair &pair : pairs_) {
+        if (pair.host.is_same(host)) return pair.tensor;
+    }
+    TORCH_CHECK_NOT_IMPLEMENTED(host.layout() == c10::kStrided,
+                                "streampool has dense tensors only; this result is ",
+                                host.layout());
+    return tensor_over(device_storage(host.storage()), c10::DispatchKey::PrivateUse1, host);
+}
+
+void Borrow::finish()
+{
+    for (Use &use : uses_) {
+        c10::StorageImpl *impl = use.storage.unsafeGetStorageImpl();
+        c10::StorageImpl *host = use.host.unsafeGetStorageImpl();
+        if (host->data_ptr().get() == impl->data_ptr().get()) continue;
+        // Resized, into memory of the kernel. The open accesses concern the former memory.
+        close_all();
+        const size_t bytes = host->nbytes();
+        c10::DataPtr data = host->set_data_ptr(c10::DataPtr(nullptr, c10::DeviceType::CPU));
+        const c10::Storage moved(c10::Storage::use_byte_size_t(), bytes, std::move(data),
+                                 c10::GetCPUAllocator(), true);
+        impl->set_data_ptr_noswap(adopt(moved));
+        impl->set_nbytes(bytes);
+    }
+    for (const Pair &pair : pairs_) {
+        if (!pair.is_written) continue;
+        c10::TensorImpl *impl = pair.tensor.unsafeGetTensorImpl();
+        if (use_at(pair.host.storage()) == nullptr) {
+            impl->set_storage_keep_dtype(device_storage(pair.host.storage()));
+        }
+        if (pair.host.sizes() == pair.tensor.sizes() &&
+            pair.host.strides() == pair.tensor.strides()) {
+            continue;
+        }
+        impl->set_storage_offset(pair.host.storage_offset());
+        impl->set_sizes_and_strides(pair.host.sizes(), pair.host.strides());
+    }
+}
+} // namespace streampool_torch

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between the device and the host, which wait for the uses that they follow, and copies on
+// the device, which are queued if one kernel does them.
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include "borrow.hpp"
+#include "views_of.hpp"
+
+namespace streampool_torch
+{
+namespace
+{
+bool is_queued_copy(const at::Tensor &from, const at::Tensor &to)
+{
+    return is_ours(from) && is_ours(to) && from.scalar_type() == to.scalar_type() &&
+           from.is_conj() == to.is_conj() && from.is_neg() == to.is_neg() && is_viewable(from) &&
+           is_viewable(to);
+}
+
+at::Tensor copy_from(const at::Tensor &self, const at::Tensor &to, bool)
+{
+    if (to.numel() == 0) return to;
+    const at::Tensor from = self.expand(to.sizes());
+    if (is_queued_copy(from, to)) {
+        const View source(from);
+        const View destination(to);
+        submit([&] { return sp_tensor_copy(destination.handle(), source.handle()); });
+        return to;
+    }
+    Borrow borrow;
+    const at::Tensor source = borrow.read(from);
+    at::Tensor destination = borrow.overwrite(to);
+    borrow.begin();
+    at::AutoDispatchBelowADInplaceOrView guard;
+    destination.copy_(source);
+    return to;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor &self, const at::Tensor &to)
+{
+    to.resize_(self.sizes());
+    return copy_from(self, to, false);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
+{
+    m.impl("_copy_from", copy_from);
+    m.impl("_copy_from_and_resize", copy_from_and_resize);
+}
+
+// Copies of lazily conjugated or negated tensors come here as they are: resolving them first would
+// copy them, and so on without an end.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m)
+{
+    m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, m)
+{
+    m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+} // namespace
+} // namespace streampool_torch

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fallback.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include "borrow.hpp"
+#include "compat.hpp"
+#include "devices.hpp"
+
+namespace streampool_torch
+{
+namespace
+{
+using torch::jit::Stack;
+
+// Which devices the tensors among the arguments are on.
+struct Devices {
+    bool has_ours = false;
+    bool has_host_data = false; // no scalar, no index or length: those may be on the host
+
+    void note(const at::Tensor &tensor)
+    {
+        if (!tensor.defined()) return;
+        if (is_ours(tensor)) has_ours = true;
+        else if (tensor.dim() > 0 && (tensor.is_floating_point() || tensor.is_complex()))
+            has_host_data = true;
+    }
+};
+
+at::Tensor borrow(Borrow &all, Devices &devices, const at::Tensor &tensor, bool is_written)
+{
+    devices.note(tensor);
+    return is_written ? all.write(tensor) : all.read(tensor);
+}
+
+c10::IValue borrow_list(Borrow &all, Devices &devices, const c10::IValue &value, bool is_written)
+{
+    if (value.isTensorList()) {
+        c10::List<at::Tensor> hosts;
+        for (const at::Tensor &tensor : value.toTensorVector()) {
+            hosts.push_back(borrow(all, devices, tensor, is_written));
+        }
+        return hosts;
+    }
+    c10::List<optional<at::Tensor>> hosts;
+    for (const c10::IValue &element : value.toListRef()) {
+        optional<at::Tensor> host;
+        if (element.isTensor()) host = borrow(all, devices, element.toTensor(), is_written);
+        hosts.push_back(host);
+    }
+    return hosts;
+}
+
+bool is_list_of_tensors(const c10::IValue &value)
+{
+    if (value.isTensorList()) return true;
+    if (!value.isList()) return false;
+    const auto list = value.toListRef();
+    return std::any_of(list.begin(), list.end(),
+                       [](const c10::IValue &element) { return element.isTensor(); });
+}
+
+c10::IValue borrow_value(Borrow &all, Devices &devices, const c10::IValue &value, bool is_written)
+{
+    if (value.isTensor()) return borrow(all, devices, value.toTensor(), is_written);
+    if (is_list_of_tensors(value)) return borrow_list(all, devices, value, is_written);
+    if (value.isDevice() && value.toDevice().type() == c10::DeviceType::PrivateUse1) {
+        return c10::Device(c10::DeviceType::CPU);
+    }
+    if (value.isGenerator()) return host_generator(value.toGenerator());
+    return value;
+}
+
+c10::IValue give_value(Borrow &all, const c10::IValue &value)
+{
+    if (value.isTensor()) return all.give(value.toTensor());
+    if (!value.isTensorList()) return value;
+    c10::List<at::Tensor> tensors;
+    for (const at::Tensor &host : value.toTensorVector()) tensors.push_back(all.give(host));
+    return tensors;
+}
+} // namespace
+
+void fallback(const c10::OperatorHandle &op, Stack *stack)
+{
+    const c10::FunctionSchema &schema = op.schema();
+    const auto &arguments = schema.arguments();
+    const size_t begin = stack->size() - arguments.size();
+    Borrow all;
+    Devices devices;
+    for (size_t i = 0; i < arguments.size(); i++) {
+        const c10::AliasInfo *alias = arguments[i].alias_info();
+        c10::IValue &value = (*stack)[begin + i];
+        value = borrow_value(all, devices, value, alias != nullptr && alias->isWrite());
+    }
+    TORCH_CHECK(!devices.has_ours || !devices.has_host_data,
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                this_device(), " and cpu! (in ", schema.operator_name(), ")");
+    all.begin();
+    {
+        at::AutoDispatchBelowADInplaceOrView guard;
+        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    }
+    const size_t first = stack->size() - schema.returns().size();
+    for (size_t i = first; i < stack->size(); i++) (*stack)[i] = give_value(all, (*stack)[i]);
+    all.finish();
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m)
+{
+    m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+}
+} // namespace streampool_torch
