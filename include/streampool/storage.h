@@ -84,8 +84,8 @@ typedef struct sp_storage_info {
     bool is_tracked;
     bool is_frozen;
     bool is_adopted;
-    /* Of the first byte, for the host; NULL if the host cannot access the memory, or for 0 bytes.
-     * An identity, and a base for the arithmetic of other libraries: the bytes are accessed between
+    /* Of the first byte, for the host; NULL if the host cannot access the memory. An identity, and
+     * a base for the arithmetic of other libraries: the bytes are accessed between
      * sp_storage_host_begin, which gives the same address, and sp_storage_host_end. */
     void *address;
 } sp_storage_info;

@@ -18,16 +18,26 @@ bool is_queued_copy(const at::Tensor &from, const at::Tensor &to)
            is_viewable(to);
 }
 
+// False if elements of the destination may share memory: the library refuses it, PyTorch accepts
+// what it cannot prove to overlap.
+bool queue_copy(const at::Tensor &from, const at::Tensor &to)
+{
+    const View source(from);
+    const View destination(to);
+    bool is_refused = false;
+    submit([&] {
+        const sp_status status = sp_tensor_copy(destination.handle(), source.handle());
+        is_refused = status == SP_INVALID;
+        return is_refused ? SP_OK : status;
+    });
+    return !is_refused;
+}
+
 at::Tensor copy_from(const at::Tensor &self, const at::Tensor &to, bool)
 {
     if (to.numel() == 0) return to;
     const at::Tensor from = self.expand(to.sizes());
-    if (is_queued_copy(from, to)) {
-        const View source(from);
-        const View destination(to);
-        submit([&] { return sp_tensor_copy(destination.handle(), source.handle()); });
-        return to;
-    }
+    if (is_queued_copy(from, to) && queue_copy(from, to)) return to;
     Borrow borrow;
     const at::Tensor source = borrow.read(from);
     at::Tensor destination = borrow.overwrite(to);

@@ -14,7 +14,7 @@ namespace
 {
 using torch::jit::Stack;
 
-// Which devices the tensors among the arguments are on.
+// Which devices the tensors are on that an operator reads.
 struct Devices {
     bool has_ours = false;
     bool has_host_data = false; // no scalar, no index or length: those may be on the host
@@ -30,7 +30,7 @@ struct Devices {
 
 at::Tensor borrow(Borrow &all, Devices &devices, const at::Tensor &tensor, bool is_written)
 {
-    devices.note(tensor);
+    if (!is_written) devices.note(tensor);
     return is_written ? all.write(tensor) : all.read(tensor);
 }
 

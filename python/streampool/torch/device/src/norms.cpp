@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, layer norm and concatenation.
+// Softmax, norms and concatenation.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -82,6 +82,22 @@ ThreeTensors layer_norm_kernel(const at::Tensor &x, at::IntArrayRef shape,
     return {y, mean, deviation};
 }
 
+// PyTorch makes it of a batch norm for a device without a kernel, which divides by a batch of 0.
+ThreeTensors group_norm_kernel(const at::Tensor &x, const optional<at::Tensor> &scale,
+                               const optional<at::Tensor> &bias, int64_t batch, int64_t channels,
+                               int64_t pixels, int64_t groups, double epsilon)
+{
+    Borrow borrow;
+    const at::Tensor input = borrow.read(x);
+    const at::Tensor weight = borrow.read(scale.value_or(at::Tensor()));
+    const at::Tensor offset = borrow.read(bias.value_or(at::Tensor()));
+    borrow.begin();
+    at::AutoDispatchBelowADInplaceOrView guard;
+    const auto [y, mean, deviation] =
+        at::native_group_norm(input, weight, offset, batch, channels, pixels, groups, epsilon);
+    return {borrow.give(y), borrow.give(mean), borrow.give(deviation)};
+}
+
 bool is_native_cat(const at::MaterializedITensorListRef &tensors, int64_t dim)
 {
     const at::Tensor &first = tensors[0];
@@ -119,6 +135,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
     m.impl("_softmax", softmax_kernel);
     m.impl("_log_softmax", log_softmax_kernel);
     m.impl("native_layer_norm", layer_norm_kernel);
+    m.impl("native_group_norm", group_norm_kernel);
     m.impl("cat", cat_kernel);
 }
 } // namespace
