@@ -16,7 +16,7 @@ _names.claim()
 _names.load(_build.library())
 
 from ._module import (current_device, device, device_count, empty_cache, get_amp_supported_dtype,  # noqa: E402
-                      get_rng_state, get_rng_state_all, initial_seed, is_available, is_initialized,
+                      get_rng_state, get_rng_state_all, host_kernel_count, initial_seed, is_available, is_initialized,
                       manual_seed, manual_seed_all, max_memory_allocated, max_memory_reserved,
                       memory_allocated, memory_reserved, memory_stats, reset_peak_memory_stats, seed,
                       set_device, set_rng_state, set_rng_state_all, synchronize, _is_in_bad_fork)

@@ -59,6 +59,11 @@ def synchronize(device=None):
     streampool.synchronize()
 
 
+def host_kernel_count():
+    """Calls of PyTorch's kernels for the host so far, by all threads: of operators without a kernel here."""
+    return torch.ops.streampool.host_kernel_count()
+
+
 def memory_allocated(device=None):
     """Bytes in live tensors."""
     return streampool.current_allocated_memory()

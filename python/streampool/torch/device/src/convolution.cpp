@@ -6,6 +6,7 @@
 #include "borrow.hpp"
 #include "call.hpp"
 #include "compat.hpp"
+#include "fallback.hpp"
 
 namespace streampool_torch
 {
@@ -23,6 +24,7 @@ struct Window {
 at::Tensor on_host(const at::Tensor &x, const at::Tensor &w, const at::Tensor &b,
                    const Window &window)
 {
+    note_host_kernel();
     Borrow borrow;
     const at::Tensor input = borrow.read(x);
     const at::Tensor weight = borrow.read(w);
@@ -95,6 +97,7 @@ ThreeTensors convolution_backward(const at::Tensor &gradient, const at::Tensor &
                                   bool is_transposed, at::IntArrayRef output_padding,
                                   int64_t groups, std::array<bool, 3> mask)
 {
+    note_host_kernel();
     Borrow borrow;
     const at::Tensor output = borrow.read(gradient);
     const at::Tensor input = borrow.read(x);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between the device and the host, which wait for the uses that they follow, and copies on
-// the device, which are queued if one kernel does them.
+// the device, which are queued if one kernel does them; fills.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
 #include "borrow.hpp"
+#include "fallback.hpp"
 #include "views_of.hpp"
 
 namespace streampool_torch
@@ -47,6 +48,38 @@ at::Tensor copy_from(const at::Tensor &self, const at::Tensor &to, bool)
     return to;
 }
 
+// Whether the elements are one range of bytes.
+bool is_range(const at::Tensor &tensor)
+{
+    return is_viewable(tensor) && tensor.is_non_overlapping_and_dense();
+}
+
+template <class Element> void fill_range(const at::Tensor &tensor, Element element)
+{
+    const sp_storage storage = handle_of(tensor.storage().unsafeGetStorageImpl());
+    const uint64_t offset = static_cast<uint64_t>(tensor.storage_offset()) * tensor.itemsize();
+    const uint64_t bytes = static_cast<uint64_t>(tensor.numel()) * tensor.itemsize();
+    submit([&] {
+        return sp_storage_fill_async(current_stream(), {storage, offset, bytes}, &element,
+                                     sizeof element);
+    });
+}
+
+at::Tensor &zero_kernel(at::Tensor &self)
+{
+    if (!is_range(self)) return SP_FALLBACK(zero_)(self);
+    fill_range(self, uint8_t{0});
+    return self;
+}
+
+at::Tensor &fill_kernel(at::Tensor &self, const at::Scalar &value)
+{
+    const bool is_float = self.scalar_type() == c10::ScalarType::Float && !value.isComplex();
+    if (!is_float || !is_range(self)) return SP_FALLBACK(fill__Scalar)(self, value);
+    fill_range(self, static_cast<float>(value.toDouble()));
+    return self;
+}
+
 at::Tensor copy_from_and_resize(const at::Tensor &self, const at::Tensor &to)
 {
     to.resize_(self.sizes());
@@ -57,6 +90,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
 {
     m.impl("_copy_from", copy_from);
     m.impl("_copy_from_and_resize", copy_from_and_resize);
+    m.impl("zero_", zero_kernel);
+    m.impl("fill_.Scalar", fill_kernel);
 }
 
 // Copies of lazily conjugated or negated tensors come here as they are: resolving them first would

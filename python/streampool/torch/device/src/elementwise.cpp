@@ -14,7 +14,7 @@ namespace
 // A tensor that a kernel may write in place.
 bool is_writable(const at::Tensor &tensor)
 {
-    return is_native(tensor) && tensor.is_non_overlapping_and_dense();
+    return is_native(tensor) && has_distinct_elements(tensor);
 }
 
 at::Tensor unary(const char *op, const at::Tensor &x)

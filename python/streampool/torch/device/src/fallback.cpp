@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fallback.hpp"
 
+#include <algorithm>
+#include <atomic>
+
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -13,6 +16,8 @@ namespace streampool_torch
 namespace
 {
 using torch::jit::Stack;
+
+std::atomic<int64_t> host_kernels{0}; // a figure for users
 
 // Which devices the tensors are on that an operator reads.
 struct Devices {
@@ -82,8 +87,14 @@ c10::IValue give_value(Borrow &all, const c10::IValue &value)
 }
 } // namespace
 
+void note_host_kernel()
+{
+    host_kernels.fetch_add(1, std::memory_order_relaxed);
+}
+
 void fallback(const c10::OperatorHandle &op, Stack *stack)
 {
+    note_host_kernel();
     const c10::FunctionSchema &schema = op.schema();
     const auto &arguments = schema.arguments();
     const size_t begin = stack->size() - arguments.size();
@@ -105,6 +116,12 @@ void fallback(const c10::OperatorHandle &op, Stack *stack)
     const size_t first = stack->size() - schema.returns().size();
     for (size_t i = first; i < stack->size(); i++) (*stack)[i] = give_value(all, (*stack)[i]);
     all.finish();
+}
+
+TORCH_LIBRARY(streampool, m)
+{
+    m.def("host_kernel_count() -> int",
+          []() -> int64_t { return host_kernels.load(std::memory_order_relaxed); });
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m)

@@ -9,6 +9,9 @@ namespace streampool_torch
 {
 // Runs PyTorch's kernel for the host on the memory of the device, on the calling thread.
 void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack);
+
+// Counts a call of a kernel of the host that is made in another way.
+void note_host_kernel();
 } // namespace streampool_torch
 
 // The same from a kernel of ours, for arguments that it does not take; `name` as in at::_ops.

@@ -42,6 +42,7 @@ using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 ThreeTensors layer_norm_on_host(const at::Tensor &x, at::IntArrayRef shape, const at::Tensor &scale,
                                 const at::Tensor &bias, double epsilon)
 {
+    note_host_kernel();
     Borrow borrow;
     const at::Tensor input = borrow.read(x);
     const at::Tensor weight = borrow.read(scale);
@@ -87,6 +88,7 @@ ThreeTensors group_norm_kernel(const at::Tensor &x, const optional<at::Tensor> &
                                const optional<at::Tensor> &bias, int64_t batch, int64_t channels,
                                int64_t pixels, int64_t groups, double epsilon)
 {
+    note_host_kernel();
     Borrow borrow;
     const at::Tensor input = borrow.read(x);
     const at::Tensor weight = borrow.read(scale.value_or(at::Tensor()));

@@ -30,18 +30,26 @@ void require_dense(optional<c10::Layout> layout)
                                 "streampool has dense tensors only; given: ", *layout);
 }
 
+void require_this_device(optional<c10::Device> device)
+{
+    TORCH_CHECK(!device.has_value() || device->index() <= 0,
+                "streampool has one device, of index 0; given: ", *device);
+}
+
 at::Tensor empty(at::IntArrayRef size, optional<c10::ScalarType> dtype,
-                 optional<c10::Layout> layout, optional<c10::Device>, optional<bool>,
+                 optional<c10::Layout> layout, optional<c10::Device> device, optional<bool>,
                  optional<c10::MemoryFormat> format)
 {
+    require_this_device(device);
     require_dense(layout);
     return at::detail::empty_generic(size, allocator(), our_key, type_or_default(dtype), format);
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                          optional<c10::ScalarType> dtype, optional<c10::Layout> layout,
-                         optional<c10::Device>, optional<bool>)
+                         optional<c10::Device> device, optional<bool>)
 {
+    require_this_device(device);
     require_dense(layout);
     return at::detail::empty_strided_generic(size, stride, allocator(), our_key,
                                              type_or_default(dtype));

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "views_of.hpp"
 
+#include <algorithm>
+
+#include <c10/util/SmallVector.h>
+
 #include "memory.hpp"
 
 namespace streampool_torch
@@ -40,6 +44,23 @@ bool is_viewable(const at::Tensor &tensor)
 {
     return tensor.dim() <= SP_MAX_RANK && tensor.numel() > 0 &&
            dtype_of(tensor.scalar_type()) != SP_DTYPE_NONE;
+}
+
+// A dimension steps over all that those with smaller strides reach.
+bool has_distinct_elements(const at::Tensor &tensor)
+{
+    c10::SmallVector<int64_t, SP_MAX_RANK> dims;
+    for (int64_t i = 0; i < tensor.dim(); i++) {
+        if (tensor.size(i) > 1) dims.push_back(i);
+    }
+    std::sort(dims.begin(), dims.end(),
+              [&](int64_t a, int64_t b) { return tensor.stride(a) < tensor.stride(b); });
+    int64_t reach = 1;
+    for (const int64_t dim : dims) {
+        if (tensor.stride(dim) < reach) return false;
+        reach += tensor.stride(dim) * (tensor.size(dim) - 1);
+    }
+    return true;
 }
 
 View::View(const at::Tensor &tensor, at::IntArrayRef sizes, at::IntArrayRef strides) : handle_{0}

@@ -12,6 +12,9 @@ namespace streampool_torch
 // Whether the library has tensors of this type and rank; false for one without elements.
 bool is_viewable(const at::Tensor &tensor);
 
+// False if two elements of the tensor may share memory.
+bool has_distinct_elements(const at::Tensor &tensor);
+
 // An sp_tensor over the elements.
 class View
 {
