@@ -15,12 +15,16 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import streampool.torch.device
 
-LEAST = 670 if torch.__version__ >= "2" else 595
+# Of 670 and of 602 operators. Sparse results are refused.
+LEAST = 666 if torch.__version__ >= "2" else 599
 SAMPLES = 4
 TOLERANCE = 1e-4
 DEVICE = streampool.torch.device._names.OWN_NAME
 # Results are memory as it was found.
 SHAPES_ONLY = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+
+# Their second argument is on the host on all devices.
+ON_HOST = {"tensor_split"}
 
 
 def _mapped(value, of_tensor, device):
@@ -54,7 +58,8 @@ def _flat(result):
 
 def _call(op, sample, move):
     torch.manual_seed(0)
-    return _flat(op(move(sample.input), *move(sample.args), **move(sample.kwargs)))
+    move_rest = _on_host if op.name in ON_HOST else move
+    return _flat(op(move(sample.input), *move_rest(sample.args), **move_rest(sample.kwargs)))
 
 
 def _compare(name, want, got):
@@ -71,6 +76,7 @@ def _compare(name, want, got):
 
 def _failure(op):
     """Why an operator does not pass; None if it does."""
+    torch.manual_seed(0)
     for number, sample in enumerate(op.sample_inputs("cpu", torch.float32, requires_grad=False)):
         if number == SAMPLES:
             break

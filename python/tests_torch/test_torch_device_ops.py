@@ -92,6 +92,15 @@ def test_an_operator_with_a_kernel_of_ours_does_not_use_the_hosts(name):
         assert torch.allclose(one.cpu(), other, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.skipif(not IS_TORCH_2, reason="PyTorch 2")
+def test_attention_to_nothing_is_zero():
+    x, mask = torch.randn(1, 2, 4, 8), torch.ones(4, 4, dtype=torch.bool)
+    mask[2] = False
+    want = F.scaled_dot_product_attention(x, x, x, mask)
+    got = F.scaled_dot_product_attention(*[x.to("sp")] * 3, mask.to("sp")).cpu()
+    assert torch.allclose(got, want, atol=1e-5) and not got[:, :, 2].any()
+
+
 DTYPES = [torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.int32, torch.int64,
           torch.uint8, torch.bool, torch.complex64]
 

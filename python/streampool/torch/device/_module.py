@@ -65,7 +65,7 @@ def host_kernel_count():
 
 
 def memory_allocated(device=None):
-    """Bytes in live tensors."""
+    """Bytes in live tensors, but for results of kernels of the host, which are in its memory."""
     return streampool.current_allocated_memory()
 
 

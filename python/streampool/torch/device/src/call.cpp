@@ -50,6 +50,7 @@ void Call::run(std::initializer_list<at::Tensor> outputs)
     }
     c10::SmallVector<sp_tensor, 3> results(into.size());
     sp_op_options options{};
+    options.opset = opset_;
     options.attributes = attributes_.data();
     options.attribute_count = static_cast<uint32_t>(attributes_.size());
     options.into = into.data();

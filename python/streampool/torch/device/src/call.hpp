@@ -28,7 +28,8 @@ at::Tensor scalar_tensor(double value);
 class Call
 {
   public:
-    explicit Call(const char *op) : op_(op) {}
+    // The newest version of the operator, or that of an opset.
+    explicit Call(const char *op, uint32_t opset = 0) : op_(op), opset_(opset) {}
 
     Call &in(const at::Tensor &tensor)
     {
@@ -84,6 +85,7 @@ class Call
     sp_op_attribute &add(const char *name, sp_op_attribute_type type);
 
     const char *op_;
+    uint32_t opset_;
     c10::SmallVector<View, 4> views_;
     c10::SmallVector<sp_tensor, 4> inputs_;
     c10::SmallVector<sp_op_attribute, 4> attributes_;

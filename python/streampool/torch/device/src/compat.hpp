@@ -22,8 +22,18 @@
 #define SP_TORCH_HAS_COPY_DATA 0
 #endif
 
-// Hooks, generators, autocast, streams and events of Python, fused cells and whole layers.
+// Hooks, generators, autocast, streams and events of Python.
 #define SP_TORCH_HAS_HOOKS SP_TORCH_AT_LEAST(2, 5)
+
+// Attention has a softmax of its own, whose rows of -inf are 0.
+#define SP_TORCH_HAS_SAFE_SOFTMAX SP_TORCH_AT_LEAST(2, 5)
+
+// Makers of generators are registered by a macro beside the hook.
+#if __has_include(<ATen/core/GeneratorForPrivateuseone.h>)
+#define SP_TORCH_REGISTERS_GENERATORS 1
+#else
+#define SP_TORCH_REGISTERS_GENERATORS 0
+#endif
 
 #if SP_TORCH_AT_LEAST(2, 2)
 #include <optional>

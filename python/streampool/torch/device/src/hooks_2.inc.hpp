@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of hooks.cpp: generators, hooks and autocast of PyTorch 2.
 #include <ATen/CPUGeneratorImpl.h>
+#if SP_TORCH_REGISTERS_GENERATORS
+#include <ATen/core/GeneratorForPrivateuseone.h>
+#endif
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/GeneratorImpl.h>
 #include <torch/library.h>
@@ -65,6 +68,15 @@ class DeviceGenerator final : public c10::GeneratorImpl
     at::Generator host_;
 };
 
+at::Generator new_generator(c10::DeviceIndex)
+{
+    return at::Generator(c10::make_intrusive<DeviceGenerator>(at::detail::createCPUGenerator()));
+}
+
+#if SP_TORCH_REGISTERS_GENERATORS
+REGISTER_GENERATOR_PRIVATEUSE1(new_generator)
+#endif
+
 class Hooks final : public at::PrivateUse1HooksInterface
 {
   public:
@@ -102,10 +114,9 @@ class Hooks final : public at::PrivateUse1HooksInterface
             c10::make_intrusive<DeviceGenerator>(at::detail::getDefaultCPUGenerator()));
         return *only;
     }
-    at::Generator getNewGenerator(c10::DeviceIndex) const override
+    at::Generator getNewGenerator(c10::DeviceIndex device) const override
     {
-        return at::Generator(
-            c10::make_intrusive<DeviceGenerator>(at::detail::createCPUGenerator()));
+        return new_generator(device);
     }
 
     void resizePrivateUse1Bytes(const c10::Storage &storage, size_t bytes) const override

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, norms and concatenation.
+#include <cmath>
+
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -7,6 +9,10 @@
 #include "call.hpp"
 #include "compat.hpp"
 #include "fallback.hpp"
+
+#if SP_TORCH_HAS_SAFE_SOFTMAX
+#include <ATen/ops/_safe_softmax_native.h>
+#endif
 
 namespace streampool_torch
 {
@@ -35,6 +41,25 @@ at::Tensor log_softmax_kernel(const at::Tensor &x, int64_t dim, bool half_to_flo
     if (is_softmax(x, dim, half_to_float)) return softmax("LogSoftmax", x, dim);
     return SP_FALLBACK(_log_softmax)(x, dim, half_to_float);
 }
+
+#if SP_TORCH_HAS_SAFE_SOFTMAX
+at::Tensor safe_softmax_kernel(const at::Tensor &x, int64_t dim, optional<c10::ScalarType> dtype)
+{
+    const bool is_float = dtype.value_or(c10::ScalarType::Float) == c10::ScalarType::Float;
+    if (!is_float || !is_softmax(x, dim, false)) return at::native::_safe_softmax(x, dim, dtype);
+    const int64_t axis = dim < 0 ? dim + x.dim() : dim;
+    std::vector<int64_t> size = x.sizes().vec();
+    size[static_cast<size_t>(axis)] = 1;
+    at::Tensor largest = new_tensor(size);
+    at::Tensor is_masked = at::empty(size, x.options().dtype(c10::ScalarType::Bool));
+    at::Tensor y = softmax("Softmax", x, axis);
+    constexpr uint32_t with_attribute = 13; // later ReduceMax has its axes as an input
+    Call("ReduceMax", with_attribute).in(x).set("axes", at::IntArrayRef(axis)).run({largest});
+    Call("Equal").in(largest).in(scalar_tensor(-INFINITY)).run({is_masked});
+    Call("Where").in(is_masked).in(scalar_tensor(0)).in(y).run({y});
+    return y;
+}
+#endif
 
 using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
@@ -136,6 +161,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
 {
     m.impl("_softmax", softmax_kernel);
     m.impl("_log_softmax", log_softmax_kernel);
+#if SP_TORCH_HAS_SAFE_SOFTMAX
+    m.impl("_safe_softmax", safe_softmax_kernel);
+#endif
     m.impl("native_layer_norm", layer_norm_kernel);
     m.impl("native_group_norm", group_norm_kernel);
     m.impl("cat", cat_kernel);
