@@ -99,6 +99,18 @@ def test_missing_headers_of_pytorch_are_named(monkeypatch):
         _build._torch_includes()
 
 
+def test_a_device_of_another_extension_is_not_replaced():
+    _require(_run("""
+        import torch, streampool
+        other = torch.library.Library("aten", "IMPL", "PrivateUse1")
+        other.impl("empty.memory_format", lambda *args, **kwargs: torch.empty(0))
+        try:
+            import streampool.torch.device
+        except streampool.Error as error:
+            print(error.status.name, "another one has taken it" in str(error))
+        """), "EXHAUSTED True")
+
+
 def test_a_forked_child_gets_errors_and_can_end():
     _require(_run("""
         import os, sys, torch

@@ -8,12 +8,13 @@ The import compiles the bridge to PyTorch if no earlier one did. In PyTorch 2 th
 """
 import sys
 
-import streampool
+import torch
 
 from . import _build, _names
 
+_path = _build.library()
 _names.claim()
-_names.load(_build.library())
+torch.ops.load_library(_path)
 
 from ._module import (current_device, device, device_count, empty_cache, get_amp_supported_dtype,  # noqa: E402
                       get_rng_state, get_rng_state_all, host_kernel_count, initial_seed, is_available, is_initialized,

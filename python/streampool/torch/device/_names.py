@@ -18,22 +18,13 @@ def _taken(cause):
 
 def claim():
     """Gives the device its name, before the bridge is loaded."""
-    if OWN_NAME != NAME:
-        return
-    try:
-        torch.utils.rename_privateuse1_backend(NAME)
-    except RuntimeError as cause:
-        raise _taken(cause) from cause
-
-
-def load(path):
-    """Loads the bridge, which registers its kernels."""
-    try:
-        torch.ops.load_library(path)
-    except OSError as cause:
-        if "PrivateUse1" in str(cause):
+    if torch._C._dispatch_has_kernel_for_dispatch_key("aten::empty.memory_format", "PrivateUse1"):
+        raise _taken("there is a kernel that makes its tensors")
+    if OWN_NAME == NAME:
+        try:
+            torch.utils.rename_privateuse1_backend(NAME)
+        except RuntimeError as cause:
             raise _taken(cause) from cause
-        raise
 
 
 def install(module):
