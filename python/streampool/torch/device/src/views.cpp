@@ -132,9 +132,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
     m.impl("empty.memory_format", empty);
     m.impl("empty_strided", empty_strided);
     m.impl("as_strided", at::native::as_strided_tensorimpl);
-    m.impl("view", TORCH_FN(at::native::view));
-    m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
-    m.impl("unfold", TORCH_FN(at::native::unfold));
+    m.impl("view", at::native::view);
+    m.impl("_reshape_alias", at::native::_reshape_alias);
+    m.impl("unfold", at::native::unfold);
     m.impl("resize_", resize_);
     m.impl("set_.source_Storage", set_source_storage);
     m.impl("set_.source_Storage_storage_offset", set_source_storage_part);
