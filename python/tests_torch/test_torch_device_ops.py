@@ -154,6 +154,10 @@ def test_tensors_of_several_devices_are_refused():
     for call in (lambda a, b: a @ b, torch.add, torch.atan2, lambda a, b: torch.cat([a, b])):
         with pytest.raises(RuntimeError, match="same device"):
             call(x.to("sp"), x)
+    for call in (lambda a, b: torch.exp(a, out=b), lambda a, b: b.add_(a), lambda a, b: b.lerp_(a, 0.5),
+                 lambda a, b: F.layer_norm(a, (4,), b[0]), lambda a, b: F.group_norm(a, 2, b[0], b[0])):
+        with pytest.raises(RuntimeError, match="same device"):
+            call(x.to("sp"), x.clone())
     assert (x.to("sp") + torch.tensor(2.0)).cpu().equal(x + 2)
     assert x.to("sp")[torch.tensor([2, 0])].cpu().equal(x[[2, 0]])
     with pytest.raises((RuntimeError, TypeError)):

@@ -83,21 +83,24 @@ at::Tensor Borrow::overwrite(const at::Tensor &tensor)
     return borrow(tensor, covers_its_storage(tensor) ? SP_WRITE : SP_READ_WRITE);
 }
 
-sp_status Borrow::open_all(size_t *failed)
+sp_status Borrow::open(Use &use)
+{
+    void *data;
+    const sp_status status =
+        sp_storage_host_begin(use.handle, static_cast<sp_access>(use.access), &data);
+    use.is_open = status == SP_OK;
+    return status;
+}
+
+// The first use that cannot be opened, with its status; the end if all are open.
+std::pair<size_t, sp_status> Borrow::open_all()
 {
     for (size_t i = 0; i < uses_.size(); i++) {
-        Use &use = uses_[i];
-        if (use.handle.bits == 0) continue;
-        void *data;
-        const sp_status status =
-            sp_storage_host_begin(use.handle, static_cast<sp_access>(use.access), &data);
-        if (status != SP_OK) {
-            *failed = i;
-            return status;
-        }
-        use.is_open = true;
+        if (uses_[i].handle.bits == 0) continue;
+        const sp_status status = open(uses_[i]);
+        if (status != SP_OK) return {i, status};
     }
-    return SP_OK;
+    return {uses_.size(), SP_OK};
 }
 
 void Borrow::close_all()
@@ -109,21 +112,22 @@ void Borrow::close_all()
     }
 }
 
-// Several storages cannot be locked in one step. A command that was queued between two begins may
+// Several storages cannot be opened in one step. A command that was queued between two begins may
 // wait for the first access while the second begin waits for the command: SP_DEADLOCK. Then all
-// accesses end, so that it can run. Callers open storages in one order, so they form no cycle among
-// themselves; every retry follows a command that another thread has queued on these storages since.
+// accesses end, and the storage that was refused is waited for alone, which is for that command.
+// Callers open storages in one order, so they form no cycle among themselves; every further round
+// follows a command that another thread has queued on these storages since. If the storage is
+// refused alone too, the calling thread has an access of its own open.
 void Borrow::begin()
 {
     std::sort(uses_.begin(), uses_.end(),
               [](const Use &a, const Use &b) { return a.handle.bits < b.handle.bits; });
     for (;;) {
-        size_t failed = 0;
-        const sp_status status = open_all(&failed);
+        const auto [place, status] = open_all();
         if (status == SP_OK) return;
-        const bool had_others =
-            std::any_of(uses_.begin(), uses_.end(), [](const Use &use) { return use.is_open; });
-        if (status != SP_DEADLOCK || !had_others) fail(status);
+        if (status != SP_DEADLOCK) fail(status);
+        close_all();
+        check(open(uses_[place]));
         close_all();
     }
 }

@@ -12,6 +12,7 @@
 #ifndef STREAMPOOL_TORCH_BORROW_HPP
 #define STREAMPOOL_TORCH_BORROW_HPP
 
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -75,7 +76,8 @@ class Borrow
     Use &use_of(const c10::Storage &storage, sp_access access);
     const Use *use_at(const c10::Storage &host) const;
     c10::Storage device_storage(const c10::Storage &host);
-    sp_status open_all(size_t *failed);
+    static sp_status open(Use &use);
+    std::pair<size_t, sp_status> open_all();
     void close_all();
 
     std::vector<Use> uses_;

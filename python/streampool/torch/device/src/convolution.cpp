@@ -24,7 +24,7 @@ struct Window {
 at::Tensor on_host(const at::Tensor &x, const at::Tensor &w, const at::Tensor &b,
                    const Window &window)
 {
-    note_host_kernel();
+    begin_host_kernel("convolution", {x, w, b});
     Borrow borrow;
     const at::Tensor input = borrow.read(x);
     const at::Tensor weight = borrow.read(w);
@@ -97,7 +97,7 @@ ThreeTensors convolution_backward(const at::Tensor &gradient, const at::Tensor &
                                   bool is_transposed, at::IntArrayRef output_padding,
                                   int64_t groups, std::array<bool, 3> mask)
 {
-    note_host_kernel();
+    begin_host_kernel("convolution_backward", {gradient, x, w});
     Borrow borrow;
     const at::Tensor output = borrow.read(gradient);
     const at::Tensor input = borrow.read(x);

@@ -19,23 +19,32 @@ using torch::jit::Stack;
 
 std::atomic<int64_t> host_kernels{0}; // a figure for users
 
-// Which devices the tensors are on that an operator reads.
+// Whether an operator reads tensors of the device, and uses tensors of the host that it must not:
+// numbers, indices and lengths may be there.
 struct Devices {
     bool has_ours = false;
-    bool has_host_data = false; // no scalar, no index or length: those may be on the host
+    bool has_host = false;
 
-    void note(const at::Tensor &tensor)
+    void note(const at::Tensor &tensor, bool is_written)
     {
         if (!tensor.defined()) return;
-        if (is_ours(tensor)) has_ours = true;
-        else if (tensor.dim() > 0 && (tensor.is_floating_point() || tensor.is_complex()))
-            has_host_data = true;
+        const bool is_data = tensor.is_floating_point() || tensor.is_complex();
+        if (is_ours(tensor)) has_ours |= !is_written;
+        else has_host |= is_written || (tensor.dim() > 0 && is_data);
+    }
+
+    void require_one(const char *name) const
+    {
+        TORCH_CHECK(!has_ours || !has_host,
+                    "Expected all tensors to be on the same device, but found at least two "
+                    "devices, ",
+                    this_device(), " and cpu! (in ", name, ")");
     }
 };
 
 at::Tensor borrow(Borrow &all, Devices &devices, const at::Tensor &tensor, bool is_written)
 {
-    if (!is_written) devices.note(tensor);
+    devices.note(tensor, is_written);
     return is_written ? all.write(tensor) : all.read(tensor);
 }
 
@@ -85,11 +94,19 @@ c10::IValue give_value(Borrow &all, const c10::IValue &value)
     for (const at::Tensor &host : value.toTensorVector()) tensors.push_back(all.give(host));
     return tensors;
 }
-} // namespace
 
 void note_host_kernel()
 {
     host_kernels.fetch_add(1, std::memory_order_relaxed);
+}
+} // namespace
+
+void begin_host_kernel(const char *name, std::initializer_list<at::Tensor> inputs)
+{
+    note_host_kernel();
+    Devices devices;
+    for (const at::Tensor &tensor : inputs) devices.note(tensor, false);
+    devices.require_one(name);
 }
 
 void fallback(const c10::OperatorHandle &op, Stack *stack)
@@ -105,9 +122,7 @@ void fallback(const c10::OperatorHandle &op, Stack *stack)
         c10::IValue &value = (*stack)[begin + i];
         value = borrow_value(all, devices, value, alias != nullptr && alias->isWrite());
     }
-    TORCH_CHECK(!devices.has_ours || !devices.has_host_data,
-                "Expected all tensors to be on the same device, but found at least two devices, ",
-                this_device(), " and cpu! (in ", schema.operator_name(), ")");
+    devices.require_one(schema.name().c_str());
     all.begin();
     {
         at::AutoDispatchBelowADInplaceOrView guard;

@@ -3,6 +3,9 @@
 #ifndef STREAMPOOL_TORCH_FALLBACK_HPP
 #define STREAMPOOL_TORCH_FALLBACK_HPP
 
+#include <initializer_list>
+
+#include <ATen/core/Tensor.h>
 #include <ATen/native/CPUFallback.h>
 
 namespace streampool_torch
@@ -10,8 +13,9 @@ namespace streampool_torch
 // Runs PyTorch's kernel for the host on the memory of the device, on the calling thread.
 void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 
-// Counts a call of a kernel of the host that is made in another way.
-void note_host_kernel();
+// Before a call of a kernel of the host that is made in another way: counts it, and requires that
+// its inputs are on one device.
+void begin_host_kernel(const char *name, std::initializer_list<at::Tensor> inputs);
 } // namespace streampool_torch
 
 // The same from a kernel of ours, for arguments that it does not take; `name` as in at::_ops.

@@ -67,7 +67,7 @@ using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 ThreeTensors layer_norm_on_host(const at::Tensor &x, at::IntArrayRef shape, const at::Tensor &scale,
                                 const at::Tensor &bias, double epsilon)
 {
-    note_host_kernel();
+    begin_host_kernel("native_layer_norm", {x, scale, bias});
     Borrow borrow;
     const at::Tensor input = borrow.read(x);
     const at::Tensor weight = borrow.read(scale);
@@ -113,11 +113,13 @@ ThreeTensors group_norm_kernel(const at::Tensor &x, const optional<at::Tensor> &
                                const optional<at::Tensor> &bias, int64_t batch, int64_t channels,
                                int64_t pixels, int64_t groups, double epsilon)
 {
-    note_host_kernel();
+    const at::Tensor w = scale.value_or(at::Tensor());
+    const at::Tensor b = bias.value_or(at::Tensor());
+    begin_host_kernel("native_group_norm", {x, w, b});
     Borrow borrow;
     const at::Tensor input = borrow.read(x);
-    const at::Tensor weight = borrow.read(scale.value_or(at::Tensor()));
-    const at::Tensor offset = borrow.read(bias.value_or(at::Tensor()));
+    const at::Tensor weight = borrow.read(w);
+    const at::Tensor offset = borrow.read(b);
     borrow.begin();
     at::AutoDispatchBelowADInplaceOrView guard;
     const auto [y, mean, deviation] =
