@@ -228,6 +228,12 @@ def test_pytorch_2_knows_the_device(tmp_path):
     last.synchronize()
     assert first.elapsed_time(last) >= 0
     x.record_stream(stream)
+    own = torch.accelerator.current_stream()
+    torch.accelerator.set_stream(stream)
+    assert torch.accelerator.current_stream() == stream
+    assert (x + 1).cpu().equal(x.cpu() + 1)
+    torch.accelerator.set_stream(own)
+    assert torch.accelerator.current_stream() == own
     assert torch.from_dlpack(x.cpu()).equal(x.cpu())
     assert nn.Linear(2, 2).sp().weight.is_sp
 

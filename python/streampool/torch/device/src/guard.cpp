@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events. Each thread has a stream of its own as its current one.
 #include <array>
-#include <atomic>
 #include <mutex>
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -91,7 +90,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface
     c10::Stream exchangeStream(c10::Stream stream) const noexcept override
     {
         const c10::Stream former = getStream(stream.device());
-        (void)sp_stream_set_current(streampool_torch::handle_of(stream));
+        sp_stream next = {static_cast<uint64_t>(stream.id())};
+        if (next.bits == 0) (void)sp_stream_default({0}, &next);
+        if (next.bits != 0) (void)sp_stream_set_current(next); // 0 would be the thread's own
         return former;
     }
     bool queryStream(const c10::Stream &stream) const override
@@ -164,9 +165,11 @@ class Guard final : public c10::impl::DeviceGuardImplInterface
 };
 } // namespace
 
+// Throws nothing: callers may not.
 c10::Stream stream_of(sp_stream stream)
 {
-    if (stream.bits == default_stream().bits)
+    sp_stream usual;
+    if (sp_stream_default({0}, &usual) == SP_OK && stream.bits == usual.bits)
         return c10::Stream(c10::Stream::DEFAULT, this_device());
     return c10::Stream(c10::Stream::UNSAFE, this_device(), static_cast<c10::StreamId>(stream.bits));
 }
