@@ -72,6 +72,10 @@ SP_API sp_status sp_device_get_quirk(sp_device device, uint32_t index, sp_device
  * inside a host function of the device; SP_CLOSED on a closed device. */
 SP_API sp_status sp_device_synchronize(sp_device device);
 
+/* The same, at most `timeout_ns` (negative: no limit), then SP_TIMEOUT. The first failure of a
+ * command that is done by then is returned in its place. */
+SP_API sp_status sp_device_synchronize_for(sp_device device, int64_t timeout_ns);
+
 SP_EXTERN_C_END
 
 #endif

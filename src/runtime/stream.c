@@ -92,25 +92,53 @@ sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out)
 
 /* ---- whole devices ---- */
 
-sp_status sp_device_synchronize(sp_device handle)
+/* Of each stream in use the newest point. */
+static uint32_t device_points(sp_rt_device *device, sp_point points[SP_POOL_STREAMS])
 {
-    sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(handle, &device));
-    sp_point points[SP_POOL_STREAMS];
     uint32_t count = 0;
-    /* The streams in use; their points are read first and waited for afterwards, so work that is
-     * submitted in between does not prolong the wait. */
     for (uint32_t i = 0; i < device->pool.count; i++) {
         sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[i]);
         if (queue != NULL) points[count++] = sp__queue_last_point(queue);
     }
-    for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
+    return count;
+}
+
+/* Of the commands up to the point those that are done. */
+static sp_point point_reached(sp_point point)
+{
+    const uint64_t done = sp_load_acquire(&point.timeline->done);
+    return (sp_point){point.timeline, done < point.value ? done : point.value};
+}
+
+/* After a time-out too each point is visited, for the failures of commands that are done. */
+static sp_status points_wait(const sp_point *points, uint32_t count, uint64_t deadline_ns)
+{
     sp_status status = SP_OK;
+    bool is_late = false;
     for (uint32_t i = 0; i < count; i++) {
-        SP_TRY(sp__point_wait_bare(points[i], SP_NO_DEADLINE));
-        const sp_status failure = report_failures(points[i]);
+        const sp_status waited = sp__point_wait_bare(points[i], deadline_ns);
+        if (waited == SP_TIMEOUT) is_late = true;
+        else SP_TRY(waited);
+        const sp_status failure = report_failures(point_reached(points[i]));
         if (status == SP_OK) status = failure;
     }
+    return status == SP_OK && is_late ? sp__fail(SP_TIMEOUT, "the device has work left") : status;
+}
+
+sp_status sp_device_synchronize(sp_device device)
+{
+    return sp_device_synchronize_for(device, SP_FOREVER);
+}
+
+sp_status sp_device_synchronize_for(sp_device handle, int64_t timeout_ns)
+{
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    sp_point points[SP_POOL_STREAMS];
+    /* All points are read before the wait: work that is submitted later does not prolong it. */
+    const uint32_t count = device_points(device, points);
+    for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
+    const sp_status status = points_wait(points, count, sp_clock_deadline(timeout_ns));
     /* After the wait: accepted work has been skipped by now, so no memory is accessed any more. */
     SP_TRY(sp__device_check(device->dev));
     return status;

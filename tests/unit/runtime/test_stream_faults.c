@@ -177,6 +177,35 @@ TEST(a_new_lease_of_a_failed_stream_inherits_nothing)
     runtime_end();
 }
 
+TEST(a_wait_for_a_device_that_times_out_reports_what_has_failed_by_then)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    const sp_stream held = new_stream();
+    const sp_stream failed = new_stream();
+    const sp_storage x = new_storage_on(CPU, 64, true);
+    const sp_storage y = new_storage(64);
+    gate_hold(&blocker, held);
+    submit_failing(held, x);
+    submit_failing(failed, y);
+    while (sp_stream_query(failed) == SP_NOT_READY) sp_thread_yield();
+    CHECK_STATUS(sp_device_synchronize_for(CPU, 0), SP_FAILED);
+    const uint64_t start = sp_clock_now();
+    CHECK_STATUS(sp_device_synchronize_for(CPU, 20 * MILLISECOND), SP_TIMEOUT);
+    CHECK(sp_clock_now() - start >= 20 * MILLISECOND);
+    gate_open(&blocker);
+    /* The failure behind the gate had not happened when the other one was reported. */
+    CHECK_STATUS(next_command(held, x), SP_FAILED);
+    CHECK_STATUS(sp_device_synchronize_for(CPU, 30 * SECOND), SP_FAILED);
+    CHECK_OK(sp_device_synchronize_for(CPU, -1));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_storage_release(x));
+    CHECK_OK(sp_storage_release(y));
+    CHECK_OK(sp_stream_release(held));
+    CHECK_OK(sp_stream_release(failed));
+    runtime_end();
+}
+
 TEST(commands_behind_a_failure_consume_it_though_their_lease_has_ended)
 {
     runtime_begin_with(&one_stream);
