@@ -5,6 +5,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
+
 #include <streampool/batch.h>
 
 namespace py
@@ -16,15 +18,17 @@ class BatchQueue
     BatchQueue(sp_model model, const sp_batch_queue_options &options);
     ~BatchQueue()
     {
-        sp_batch_queue_release(handle);
+        sp_batch_queue_release(handle.load());
     }
     BatchQueue(const BatchQueue &) = delete;
     BatchQueue &operator=(const BatchQueue &) = delete;
 
-    void check_open() const;
+    /* SP_CLOSED as an exception after close(). */
+    sp_batch_queue open_handle() const;
     void close();
 
-    sp_batch_queue handle = {};
+  private:
+    std::atomic<sp_batch_queue> handle; /* close() makes it zero, while other threads may use it */
 };
 
 void bind_batch_queue(nanobind::module_ &m);

@@ -145,7 +145,7 @@ bool Call::take_inputs(const nb::tuple &values, const nb::dict &named, bool is_r
         key.push_back(int64_t{inputs[i].dtype} << 8 | inputs[i].rank);
         key.insert(key.end(), inputs[i].shape, inputs[i].shape + inputs[i].rank);
     }
-    known = model->find_shapes(key);
+    known = model->shapes.find(key);
     return true;
 }
 
@@ -297,7 +297,7 @@ void Call::learn_shapes()
         shapes.outputs[output_index[i]] = {outputs[i].dtype,
                                            shape_tuple(outputs[i].shape, outputs[i].rank)};
     }
-    model->add_shapes(std::move(shapes));
+    model->shapes.add(std::move(shapes));
 }
 
 bool Call::has_other_sizes(sp_status status)
@@ -344,13 +344,15 @@ nb::object Call::results(bool is_single)
     return nb::steal(tuple);
 }
 
-void Call::take_from(sp_future future)
+sp_status Call::take_from(sp_future future)
 {
     for (uint32_t i = 0; i < output_count; i++) {
         const char *name = outputs[i].name;
-        check(sp_future_take_output(future, i, &outputs[i]));
+        const sp_status status = sp_future_take_output(future, i, &outputs[i]);
         outputs[i].name = name;
+        if (status != SP_OK) return status;
     }
+    return SP_OK;
 }
 
 void bind_call(nb::module_ &m)

@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "model.hpp"
@@ -40,7 +41,8 @@ template <class T, uint32_t inline_count = 6> class Few
 class Call
 {
   public:
-    explicit Call(Model &of) : model(&of), owner(nanobind::find(&of)) {}
+    /* `keeper` keeps the model, where the caller does not. */
+    explicit Call(Model &of, nanobind::object keeper = {}) : model(&of), owner(std::move(keeper)) {}
     ~Call();
     Call(const Call &) = delete;
     Call &operator=(const Call &) = delete;
@@ -57,13 +59,13 @@ class Call
     /* The arrays of a run that has succeeded: one if `is_single` and the model has one output. */
     nanobind::object results(bool is_single);
     /* For results of a run that was submitted: what the future tells of each output. */
-    void take_from(sp_future future);
+    sp_status take_from(sp_future future);
     void free_allocated();
     /* Gives the caller's memory back before the end of the object. */
     void release_views();
 
     Model *model;
-    nanobind::object owner; /* keeps the model */
+    nanobind::object owner;
     uint32_t input_count = 0, output_count = 0;
     Few<sp_host_tensor> inputs, outputs;
 

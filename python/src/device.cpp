@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device.hpp"
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <new>
+#include <thread>
 
 #include <streampool/runtime.h>
 #include <streampool/storage.h>
@@ -18,11 +24,28 @@ namespace py
 namespace
 {
 
-void open(Device *self, const char *kind)
+sp_device opened(const char *kind)
 {
     sp_device handle;
     check(unlocked([&] { return sp_device_open(kind, &handle); }));
-    new (self) Device{handle};
+    return handle;
+}
+
+/* What "null" names where no object is made: one device, opened by the first use. */
+sp_device shared_null()
+{
+    static std::atomic<sp_device> null = {}; /* process-wide; written once */
+    sp_device known = null;
+    if (known.bits != 0) return known;
+    const sp_device own = opened("null");
+    if (null.compare_exchange_strong(known, own)) return own;
+    check(unlocked([&] { return sp_device_close(own); })); /* another thread was first */
+    return known;
+}
+
+void open(Device *self, const char *kind)
+{
+    new (self) Device{opened(kind)};
 }
 
 sp_device_info info_of(const Device &device)
@@ -142,17 +165,62 @@ void bind_memory_calls(nb::module_ &m)
 
 sp_device device_of(nb::handle device)
 {
-    static sp_device null; /* process-wide; with the interpreter's lock */
     if (nb::isinstance<Device>(device)) return nb::cast<const Device &>(device).handle;
     if (!PyUnicode_Check(device.ptr())) raise_type("a device is a Device or its name");
     const char *name = nb::borrow<nb::str>(device).c_str();
-    const bool is_null = strcmp(name, "null") == 0;
-    if (is_null && null.bits != 0) return null;
-    sp_device handle;
-    check(unlocked([&] { return sp_device_open(name, &handle); }));
-    if (is_null && null.bits == 0) null = handle;
-    return is_null ? null : handle;
+    return strcmp(name, "null") == 0 ? shared_null() : opened(name);
 }
+
+namespace
+{
+
+/* A wait for what was submitted before it began, by a thread of its own, which an interrupted
+ * caller leaves behind. */
+class DeviceWait
+{
+  public:
+    explicit DeviceWait(sp_device device)
+    {
+        std::thread([shared = state, device] {
+            (void)sp_device_synchronize(device);
+            const std::lock_guard<std::mutex> guard(shared->lock);
+            shared->is_over = true;
+            shared->changed.notify_all();
+        }).detach();
+    }
+    sp_status wait_for(int64_t timeout_ns)
+    {
+        std::unique_lock<std::mutex> guard(state->lock);
+        const bool is_over = state->changed.wait_for(guard, std::chrono::nanoseconds(timeout_ns),
+                                                     [&] { return state->is_over; });
+        return is_over ? SP_OK : SP_TIMEOUT;
+    }
+
+  private:
+    struct State {
+        std::mutex lock; /* guards `is_over` */
+        std::condition_variable changed;
+        bool is_over = false;
+    };
+    const std::shared_ptr<State> state = std::make_shared<State>();
+};
+
+/* A wait of the main thread is cut into slices. Each call of the library begins a new wait, which
+ * includes what other threads have submitted meanwhile, so that slices might never end: but for the
+ * first moment another thread waits, in one call, and the slices are those of waits for it. */
+sp_status synchronize(sp_device device)
+{
+    if (!is_main_thread()) return unlocked([&] { return sp_device_synchronize(device); });
+    const auto wait_for = [&](int64_t ns) { return sp_device_synchronize_for(device, ns); };
+    sp_status status = unlocked([&] { return wait_for(1'000'000); });
+    if (status != SP_TIMEOUT) return status;
+    DeviceWait wait(device);
+    (void)wait_unlocked(-1, [&](int64_t ns) { return wait.wait_for(ns); });
+    status = wait_for(0); /* for this thread's failures */
+    return status == SP_TIMEOUT ? SP_OK : status;
+}
+
+} // namespace
 
 void bind_device(nb::module_ &m)
 {
@@ -168,11 +236,7 @@ void bind_device(nb::module_ &m)
         "Whether the library has a device to run on.");
     m.def("device_count", device_count, "The number of open devices; the cpu is always open.");
     m.def(
-        "synchronize",
-        [](nb::handle d) {
-            const sp_device device = device_of(d);
-            check(unlocked([&] { return sp_device_synchronize(device); }));
-        },
+        "synchronize", [](nb::handle d) { check(synchronize(device_of(d))); },
         nb::arg("device") = "cpu",
         "Waits until everything submitted to any stream of the device has completed.");
 }

@@ -66,18 +66,44 @@ void push_imported(sp_dlpack_managed *managed)
     sp_py_completion_list_release(list);
 }
 
-nb::object import_capsule(nb::handle capsule)
+/* The names say whether a consumer has taken the tensor: of several that try, one gets it. */
+struct Capsule {
+    nb::handle object;
+    bool is_versioned;
+
+    const char *name() const
+    {
+        return is_versioned ? "dltensor_versioned" : "dltensor";
+    }
+    const char *used_name() const
+    {
+        return is_versioned ? "used_dltensor_versioned" : "used_dltensor";
+    }
+    void *take()
+    {
+        const nb::ft_object_guard guard(object);
+        is_versioned = PyCapsule_IsValid(object.ptr(), "dltensor_versioned");
+        void *pointer = PyCapsule_GetPointer(object.ptr(), name());
+        if (pointer == nullptr) throw nb::python_error();
+        PyCapsule_SetName(object.ptr(), used_name());
+        return pointer;
+    }
+    void give_back() const
+    {
+        PyCapsule_SetName(object.ptr(), name());
+    }
+};
+
+nb::object import_capsule(nb::handle object)
 {
+    Capsule capsule = {object, false};
     auto imported = std::make_unique<Imported>();
-    const bool is_versioned = PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned");
-    const char *name = is_versioned ? "dltensor_versioned" : "dltensor";
-    void *pointer = PyCapsule_GetPointer(capsule.ptr(), name);
-    if (pointer == nullptr) throw nb::python_error();
+    void *pointer = capsule.take();
     imported->drain = drain_imported;
     imported->managed.version = {SP_DLPACK_MAJOR, SP_DLPACK_MINOR};
     imported->managed.manager_ctx = imported.get();
     imported->managed.deleter = push_imported;
-    if (is_versioned) {
+    if (capsule.is_versioned) {
         imported->versioned = static_cast<sp_dlpack_managed *>(pointer);
         imported->managed.version = imported->versioned->version;
         imported->managed.flags = imported->versioned->flags;
@@ -87,11 +113,13 @@ nb::object import_capsule(nb::handle capsule)
         imported->managed.dl_tensor = imported->old->dl_tensor;
     }
     sp_tensor handle;
-    check(unlocked([&] { return sp_tensor_from_dlpack(&imported->managed, nullptr, &handle); }));
+    const sp_status status =
+        unlocked([&] { return sp_tensor_from_dlpack(&imported->managed, nullptr, &handle); });
+    if (status != SP_OK) capsule.give_back();
+    check(status);
     imported->list = default_list()->list;
     sp_py_completion_list_retain(imported->list);
     (void)imported.release();
-    PyCapsule_SetName(capsule.ptr(), is_versioned ? "used_dltensor_versioned" : "used_dltensor");
     return tensor_object(handle);
 }
 

@@ -27,7 +27,10 @@ struct RunLink;
 class Run
 {
   public:
-    explicit Run(Model &model) : call(std::make_unique<Call>(model)) {}
+    explicit Run(nb::handle_t<Model> model)
+        : call(std::make_unique<Call>(nb::cast<Model &>(model), nb::borrow(model)))
+    {
+    }
     ~Run()
     {
         if (!is_finished) sp_future_release(handle);
@@ -46,8 +49,9 @@ class Run
     }
     nb::object finish();
     sp_status wait(nb::handle timeout) const;
-    void submit(sp_status (*start)(Run *run, void *queue), void *queue, CompletionList &to,
-                nb::handle python_future);
+    void cancel() const;
+    /* `start` submits the run and writes `handle`. */
+    template <class Start> void submit(Start start, CompletionList &to, nb::handle python_future);
 
   private:
     void watch(RunLink *link);
@@ -109,14 +113,13 @@ void Run::watch(RunLink *link)
     on_complete(link, waited);
 }
 
-void Run::submit(sp_status (*start)(Run *run, void *queue), void *queue, CompletionList &to,
-                 nb::handle python_future)
+template <class Start> void Run::submit(Start start, CompletionList &to, nb::handle python_future)
 {
     list = to.list;
     future = python_future.ptr();
     auto link = std::make_unique<RunLink>();
-    check(unlocked([&] { return start(this, queue); }));
-    watch(link.release());
+    check(unlocked(start));
+    watch(link.release()); /* from here on other threads may finish the run */
 }
 
 sp_status Run::wait(nb::handle timeout) const
@@ -127,6 +130,13 @@ sp_status Run::wait(nb::handle timeout) const
         return now == SP_TIMEOUT && sp_future_query(handle) != SP_NOT_READY ? SP_OK : now;
     });
     return waited == SP_TIMEOUT || waited == SP_FORKED || waited == SP_DEADLOCK ? waited : SP_OK;
+}
+
+/* Of a run that was finished since the caller has looked, nothing is left to cancel. */
+void Run::cancel() const
+{
+    const sp_status cancelled = sp_future_cancel(handle);
+    if (cancelled != SP_INVALID || !finishing.test()) check(cancelled);
 }
 
 /* Once, of a run that is done: (True, results) or (False, exception); None on later calls. */
@@ -145,7 +155,7 @@ nb::object Run::finish()
         outcome = nb::make_tuple(false, error_of(ended, text.c_str()));
     } else {
         try {
-            ending->take_from(handle);
+            check(ending->take_from(handle));
             outcome = nb::make_tuple(true, ending->results(true));
         } catch (nb::python_error &error) {
             outcome = nb::make_tuple(false, nb::borrow(error.value()));
@@ -195,35 +205,27 @@ CompletionList *default_list()
 namespace
 {
 
-sp_status start_on_model(Run *run, void *queue)
-{
-    (void)queue;
-    Call *call = run->call.get();
-    return sp_model_submit(call->model->handle, call->inputs.data(), call->input_count,
-                           call->outputs.data(), call->output_count, &run->handle);
-}
-
-sp_status start_on_queue(Run *run, void *queue)
-{
-    Call *call = run->call.get();
-    return sp_batch_queue_submit(static_cast<BatchQueue *>(queue)->handle, nullptr,
-                                 call->inputs.data(), call->input_count, call->outputs.data(),
-                                 call->output_count, &run->handle);
-}
-
 /* False: inputs must be converted first. */
 bool submit(Run &run, nb::handle queue, CompletionList &list, nb::handle future,
             const nb::tuple &values, const nb::dict &named, bool is_raw)
 {
-    if (!run.call->take_inputs(values, named, is_raw)) return false;
-    run.call->take_outputs(nb::none());
-    (void)run.call->model->open_handle();
+    Call &call = *run.call;
+    if (!call.take_inputs(values, named, is_raw)) return false;
+    call.take_outputs(nb::none());
+    const sp_model model = call.model->open_handle();
     if (queue.is_none()) {
-        run.submit(start_on_model, nullptr, list, future);
+        const auto start = [&] {
+            return sp_model_submit(model, call.inputs.data(), call.input_count, call.outputs.data(),
+                                   call.output_count, &run.handle);
+        };
+        run.submit(start, list, future);
     } else {
-        auto &batch_queue = nb::cast<BatchQueue &>(queue);
-        batch_queue.check_open();
-        run.submit(start_on_queue, &batch_queue, list, future);
+        const sp_batch_queue open = nb::cast<const BatchQueue &>(queue).open_handle();
+        const auto start = [&] {
+            return sp_batch_queue_submit(open, nullptr, call.inputs.data(), call.input_count,
+                                         call.outputs.data(), call.output_count, &run.handle);
+        };
+        run.submit(start, list, future);
     }
     return true;
 }
@@ -245,7 +247,7 @@ void bind_future(nb::module_ &m)
             },
             "What is in the list, and what comes later, goes to another one.");
     nb::class_<Run>(m, "Run", "A submitted run.")
-        .def(nb::init<Model &>())
+        .def(nb::init<nb::handle_t<Model>>())
         .def("submit", submit, nb::arg("queue").none(), nb::arg("list"), nb::arg("future"),
              nb::arg("values"), nb::arg("named"), nb::arg("is_raw"))
         .def(
@@ -258,7 +260,7 @@ void bind_future(nb::module_ &m)
             },
             nb::arg("timeout").none(), "False: it is not done in so many seconds.")
         .def("finish", &Run::finish, "(is_ok, value) of a run that is done, once; then None.")
-        .def("cancel", [](const Run &run) { check(sp_future_cancel(run.handle)); });
+        .def("cancel", &Run::cancel);
     the_default_list = new CompletionList(); /* for ever: runs in flight at exit push to it */
     m.attr("default_list") = nb::cast(the_default_list, nb::rv_policy::reference);
 }

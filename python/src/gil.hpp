@@ -42,13 +42,19 @@ template <class Call> auto unlocked(Call call)
     return call();
 }
 
+/* Python runs signal handlers on the main thread. */
+inline bool is_main_thread()
+{
+    return gettid() == getpid();
+}
+
 /* A wait without the lock. On the main thread it is cut into slices, between which Python's signal
  * handlers run: KeyboardInterrupt ends it. `wait(ns)` returns SP_TIMEOUT if it is not over yet. */
 template <class Wait> sp_status wait_unlocked(int64_t timeout_ns, Wait wait)
 {
     using clock = std::chrono::steady_clock;
     constexpr int64_t slice_ns = 20'000'000;
-    const bool is_main = gettid() == getpid();
+    const bool is_main = is_main_thread();
     const auto begin = clock::now();
     for (;;) {
         int64_t rest_ns = -1;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "device.hpp"
 #include "dtypes.hpp"
@@ -16,9 +17,6 @@ namespace py
 
 namespace
 {
-
-/* Sets of input shapes whose output shapes are remembered; others cost a look by the library. */
-constexpr size_t most_shapes = 64;
 
 nb::object interned(const char *name)
 {
@@ -182,16 +180,16 @@ Model::Model(sp_model model, sp_device of, ReleaseGil when)
     : handle(model), device(of), release(when)
 {
     sp_model_info info;
-    check(sp_model_get_info(handle, &info));
+    check(sp_model_get_info(model, &info));
     for (uint32_t i = 0; i < info.input_count; i++) {
         sp_port port;
-        check(sp_model_get_input(handle, i, &port));
+        check(sp_model_get_input(model, i, &port));
         add_port(&inputs, port);
-        is_dynamic |= port.determines_shapes;
+        if (port.determines_shapes) is_dynamic = true;
     }
     for (uint32_t i = 0; i < info.output_count; i++) {
         sp_port port;
-        check(sp_model_get_output(handle, i, &port));
+        check(sp_model_get_output(model, i, &port));
         add_port(&outputs, port);
     }
 }
@@ -203,15 +201,14 @@ Model::~Model()
 
 sp_model Model::open_handle() const
 {
-    if (handle.bits == 0) raise(SP_CLOSED, "the model was closed");
-    return handle;
+    const sp_model open = handle;
+    if (open.bits == 0) raise(SP_CLOSED, "the model was closed");
+    return open;
 }
 
 void Model::close()
 {
-    const sp_model closed = handle;
-    handle = {};
-    check(sp_model_release(closed));
+    check(sp_model_release(handle.exchange({})));
 }
 
 int64_t Model::find(const std::vector<Port> &ports, nb::handle name)
@@ -226,23 +223,29 @@ int64_t Model::find(const std::vector<Port> &ports, nb::handle name)
     return -1;
 }
 
-const OutputShapes *Model::find_shapes(const std::vector<int64_t> &key)
+KnownShapes::~KnownShapes()
 {
-    const std::lock_guard<std::mutex> guard(shapes_lock);
-    for (const auto &entry : shapes) {
-        if (entry->key == key) return entry.get();
+    for (const auto &entry : entries) delete entry.load(std::memory_order_relaxed);
+}
+
+const OutputShapes *KnownShapes::find(const std::vector<int64_t> &key) const
+{
+    for (const auto &entry : entries) {
+        const OutputShapes *shapes = entry.load(std::memory_order_acquire);
+        if (shapes == nullptr || shapes->key == key) return shapes;
     }
     return nullptr;
 }
 
-void Model::add_shapes(OutputShapes added)
+void KnownShapes::add(OutputShapes added)
 {
-    const std::lock_guard<std::mutex> guard(shapes_lock);
-    for (const auto &entry : shapes) {
-        if (entry->key == added.key) return;
-    }
-    if (shapes.size() < most_shapes) {
-        shapes.push_back(std::make_unique<OutputShapes>(std::move(added)));
+    const nb::ft_lock_guard guard(adding);
+    for (auto &entry : entries) {
+        const OutputShapes *shapes = entry.load(std::memory_order_relaxed);
+        if (shapes != nullptr && shapes->key == added.key) return;
+        if (shapes != nullptr) continue;
+        entry.store(new OutputShapes(std::move(added)), std::memory_order_release);
+        return;
     }
 }
 
@@ -254,7 +257,7 @@ void bind_model(nb::module_ &m)
         .value("never", ReleaseGil::never);
     nb::class_<Model>(m, "Model", nb::is_weak_referenceable(), "A loaded model.")
         .def("close", &Model::close, "Releases the model; runs in flight finish.")
-        .def_prop_ro("is_closed", [](const Model &model) { return model.handle.bits == 0; })
+        .def_prop_ro("is_closed", [](const Model &model) { return model.handle.load().bits == 0; })
         .def(
             "ports",
             [](const Model &model) {

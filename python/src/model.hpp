@@ -5,8 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <memory>
-#include <mutex>
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -31,6 +30,22 @@ struct OutputShapes {
     std::vector<Output> outputs;
 };
 
+/* The outputs of a model by the shapes of its inputs. Every run reads them, without a lock: entries
+ * are added, up to a number, and stay as they are until the end of the model. */
+class KnownShapes
+{
+  public:
+    ~KnownShapes();
+    const OutputShapes *find(const std::vector<int64_t> &key) const;
+    void add(OutputShapes shapes);
+
+  private:
+    static constexpr size_t most = 64; /* others cost a look by the library */
+    nanobind::ft_mutex adding;         /* nothing of Python is called with it */
+    /* Those in use come first. Release by add(), acquire by find(). */
+    std::atomic<const OutputShapes *> entries[most] = {};
+};
+
 enum class ReleaseGil { automatic, always, never };
 
 class Model
@@ -48,21 +63,14 @@ class Model
     /* The index of a name, or -1. */
     static int64_t find(const std::vector<Port> &ports, nanobind::handle name);
 
-    /* Shapes of outputs known from an earlier run, or NULL. Valid until this thread gives up the
-     * interpreter's lock; in a free-threaded interpreter entries are never removed or changed. */
-    const OutputShapes *find_shapes(const std::vector<int64_t> &key);
-    void add_shapes(OutputShapes shapes);
-
-    sp_model handle;
+    /* close() makes it zero, while other threads may use the model. */
+    std::atomic<sp_model> handle;
     const sp_device device;
     const ReleaseGil release;
-    std::vector<Port> inputs, outputs;
-    /* The shapes of outputs follow from values too: the library allocates them. */
-    bool is_dynamic = false;
-
-  private:
-    std::mutex shapes_lock; /* guards `shapes`; nothing is called with it */
-    std::vector<std::unique_ptr<OutputShapes>> shapes;
+    std::vector<Port> inputs, outputs; /* constant once the model is made */
+    /* The shapes of outputs follow from values too: the library allocates them. Set by any run. */
+    std::atomic<bool> is_dynamic = false;
+    KnownShapes shapes;
 };
 
 void bind_model(nanobind::module_ &m);

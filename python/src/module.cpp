@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "batch_inference.hpp"
 #include "batch_queue.hpp"
 #include "call.hpp"
 #include "device.hpp"
@@ -56,6 +57,7 @@ NB_MODULE(_core, m)
     py::bind_model(m);
     py::bind_call(m);
     py::bind_batch_queue(m);
+    py::bind_batch_inference(m);
     py::bind_future(m);
     m.def("close_guard", close_guard);
     m.def("after_fork", sp_py_guard_after_fork);

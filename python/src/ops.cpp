@@ -67,18 +67,20 @@ const sp_host_tensor *Attributes::tensor(nb::handle array)
 
 void Attributes::set_list(sp_op_attribute *attribute, nb::handle value)
 {
-    attribute->count = static_cast<uint32_t>(nb::len(value));
     if (attribute->type == SP_OP_FLOATS) {
         auto &list = floats.emplace_back();
         for (const nb::handle item : value) list.push_back(nb::cast<float>(item));
+        attribute->count = static_cast<uint32_t>(list.size());
         attribute->floats = list.data();
     } else if (attribute->type == SP_OP_INTS) {
         auto &list = ints.emplace_back();
         for (const nb::handle item : value) list.push_back(nb::cast<int64_t>(item));
+        attribute->count = static_cast<uint32_t>(list.size());
         attribute->ints = list.data();
     } else {
         auto &list = strings.emplace_back();
         for (const nb::handle item : value) list.push_back(text(item));
+        attribute->count = static_cast<uint32_t>(list.size());
         attribute->strings = list.data();
     }
 }

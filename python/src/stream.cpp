@@ -2,6 +2,7 @@
 #include "stream.hpp"
 
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "device.hpp"
@@ -16,7 +17,7 @@ namespace py
 namespace
 {
 
-/* `with streampool.stream(s)`; one object may be entered several times. */
+/* `with streampool.stream(s)`; one object may be entered several times, by several threads. */
 class Scope
 {
   public:
@@ -28,19 +29,40 @@ class Scope
     {
         sp_stream_guard guard;
         check(sp_stream_guard_begin(nb::cast<const Stream &>(stream).handle, &guard));
-        guards.push_back(guard);
+        const nb::ft_lock_guard scope(lock);
+        guards.push_back({std::this_thread::get_id(), guard});
         return stream;
     }
     void exit()
     {
-        const sp_stream_guard guard = guards.back();
-        guards.pop_back();
+        sp_stream_guard guard;
+        if (!take_own(&guard)) {
+            raise(SP_INVALID, "a scope of a stream ends on a thread that has not entered it");
+        }
         check(sp_stream_guard_end(&guard));
     }
 
   private:
+    struct Entered {
+        std::thread::id thread;
+        sp_stream_guard guard;
+    };
+    /* The newest of the calling thread; false: it has none. */
+    bool take_own(sp_stream_guard *guard)
+    {
+        const nb::ft_lock_guard scope(lock);
+        for (auto i = guards.end(); i != guards.begin();) {
+            if ((--i)->thread != std::this_thread::get_id()) continue;
+            *guard = i->guard;
+            guards.erase(i);
+            return true;
+        }
+        return false;
+    }
+
     const nb::object stream;
-    std::vector<sp_stream_guard> guards;
+    nb::ft_mutex lock; /* guards `guards` */
+    std::vector<Entered> guards;
 };
 
 sp_stream current_of(sp_device device)

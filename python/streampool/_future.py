@@ -18,10 +18,28 @@ from ._errors import Status
 _log = logging.getLogger("streampool")
 
 
-def _running_loop():
-    """The event loop of the calling thread, or None. asyncio, which is slow to import, is not."""
+_get_running_loop = None  # of asyncio, once something has imported it
+_modules_without_asyncio = 0
+
+
+def _find_asyncio():
+    global _get_running_loop, _modules_without_asyncio
+    count = len(sys.modules)
     events = sys.modules.get("asyncio.events")
-    return None if events is None else events._get_running_loop()
+    if events is None:
+        _modules_without_asyncio = count
+    elif not getattr(events.__spec__, "_initializing", False):  # its function is replaced at the end
+        _get_running_loop = events._get_running_loop
+
+
+def _running_loop():
+    """The event loop of the calling thread, or None. asyncio, which is slow to import, is not.
+
+    A lookup in sys.modules may lock it for all threads, so it is done only where there are new modules.
+    """
+    if _get_running_loop is None and len(sys.modules) != _modules_without_asyncio:
+        _find_asyncio()
+    return None if _get_running_loop is None else _get_running_loop()
 
 
 class Future(concurrent.futures.Future):
@@ -182,20 +200,31 @@ os.register_at_fork(after_in_child=_after_fork)
 
 # ---- event loops ----
 
+# Only looked up by a thread in the loop; what goes through all loops has a list of its own.
 _loop_lists = weakref.WeakKeyDictionary()
+_forwards = []  # (reference to a loop, its finalizer)
 
 
 def _forward_closed_loops():
     """Runs of loops that were closed are completed by the drainer."""
-    for loop, (_, forward) in list(_loop_lists.items()):
-        if loop.is_closed():
-            del _loop_lists[loop]
+    global _forwards
+    with _lock:
+        known, _forwards = _forwards, []
+    kept = []
+    for reference, forward in known:
+        loop = reference()
+        if loop is not None and loop.is_closed():
+            _loop_lists.pop(loop, None)
             forward()
+        elif loop is not None:
+            kept.append((reference, forward))
+    with _lock:
+        _forwards += kept
 
 
 def _list_of_loop(loop):
-    _forward_closed_loops()
     start_drainer()  # for runs that outlive the loop
+    _forward_closed_loops()
     completions = _core.CompletionList()
     try:
         loop.add_reader(completions.fileno(), drain, completions)
@@ -204,7 +233,9 @@ def _list_of_loop(loop):
     # Once: when the loop is found closed, or is gone.
     forward = weakref.finalize(loop, completions.forward, _core.default_list)
     forward.atexit = False
-    _loop_lists[loop] = completions, forward
+    with _lock:
+        _forwards.append((weakref.ref(loop), forward))
+    _loop_lists[loop] = completions
     return completions
 
 
@@ -215,4 +246,4 @@ def current_list():
         start_drainer()
         return _core.default_list
     known = _loop_lists.get(loop)
-    return known[0] if known is not None else _list_of_loop(loop)
+    return known if known is not None else _list_of_loop(loop)

@@ -29,7 +29,7 @@ def _same(value):
 def _as_pair(inputs):
     """(values, named) of one array, a sequence of arrays or a mapping."""
     if isinstance(inputs, dict):
-        return (), inputs
+        return (), dict(inputs)
     if isinstance(inputs, (tuple, list)):
         return tuple(inputs), {}
     return (inputs,), {}
@@ -76,7 +76,9 @@ class Model:
         values, named = _as_pair(inputs)
         if isinstance(outputs, list):
             outputs = tuple(outputs)
-        elif outputs is not None and not isinstance(outputs, (tuple, dict)):
+        elif isinstance(outputs, dict):
+            outputs = dict(outputs)
+        elif outputs is not None and not isinstance(outputs, tuple):
             outputs = (outputs,)
         result = _call(self._core, values, named, outputs, False)
         if result is NotImplemented:

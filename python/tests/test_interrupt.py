@@ -80,6 +80,62 @@ def test_waits_for_streams_and_events_end():
     stream.synchronize()
 
 
+def products(device, count):
+    """Work of some seconds on a stream of the device."""
+    with streampool.stream(streampool.Stream(device)):
+        value = streampool.tensor(np.ones((2048, 2048), np.float32), device=device)
+        for _ in range(count):
+            value = value @ value
+
+
+def test_a_wait_for_a_device_ends():
+    device = streampool.Device("null")
+    products(device, 6)
+    assert best_of(lambda: streampool.synchronize(device)) <= LIMIT
+    device.close()
+
+
+def test_a_wait_for_a_device_is_not_for_what_other_threads_submit_later():
+    device = streampool.Device("null")
+    is_over = threading.Event()
+
+    def submit():  # there are always some products left, which take longer than a slice
+        value = streampool.tensor(np.ones((1024, 1024), np.float32), device=device)
+        newest = [streampool.Event() for _ in range(8)]
+        for i in range(1 << 30):
+            value @ value
+            newest[i % 8].record(streampool.current_stream(device))
+            if is_over.is_set():
+                break
+            if i >= 7:
+                newest[(i + 1) % 8].synchronize()
+
+    thread = threading.Thread(target=submit, daemon=True)
+    thread.start()
+    time.sleep(0.5)
+    streampool.synchronize(device)
+    assert thread.is_alive()
+    is_over.set()
+    thread.join()
+    device.close()
+
+
+def test_a_wait_for_a_batch_ends():
+    model = streampool.load(onnx_writer.long_running(256, 8))
+    requests = [np.ones((8, 256), np.float32)] * 500
+    begin = time.monotonic()
+    streampool.batch_inference(model, requests)
+    seconds = time.monotonic() - begin
+    requests *= max(1, round(4 / seconds))
+    before = model.statistics()["runs"]
+    # What computes is waited for: a batch of each worker.
+    assert interrupted_after(lambda: streampool.batch_inference(model, requests)) <= 1
+    after = model.statistics()
+    assert after["in_flight"] == after["waiting"] == 0
+    assert after["runs"] - before < len(requests)
+    assert (streampool.batch_inference(model, requests[:2])[1] == 1).all()
+
+
 def test_a_run_that_computes_finishes_first(slow):
     out = np.zeros((512, 512), np.float32)
     slow(out)
