@@ -131,6 +131,80 @@ TEST(a_drain_that_sleeps_on_the_descriptor_gets_every_node)
     sp_py_completion_list_release(p.list);
 }
 
+typedef struct sharing {
+    sp_py_completion_list *list;
+    item *items; /* `each` of each pusher */
+    uint64_t each;
+    atomic_ullong taken;
+} sharing;
+
+static void push_or_take(void *arg, uint32_t index)
+{
+    sharing *s = arg;
+    if (index < PUSHERS) {
+        for (uint64_t i = 0; i < s->each; i++) {
+            sp_py_completion_list_push(s->list, &s->items[index * s->each + i].link);
+        }
+        return;
+    }
+    while (atomic_load(&s->taken) < PUSHERS * s->each) {
+        sp_py_completion *node = sp_py_completion_list_take(s->list);
+        uint64_t count = 0;
+        while (node != NULL) {
+            item *it = (item *)node;
+            node = node->next;
+            it->number++;
+            count++;
+        }
+        atomic_fetch_add(&s->taken, count);
+    }
+}
+
+/* As threads of an interpreter without a lock may. */
+TEST(several_takers_get_each_node_once)
+{
+    sharing s = {.list = sp_py_completion_list_create(), .each = test_count(100000, 5000)};
+    REQUIRE(s.list != NULL);
+    s.items = calloc(PUSHERS * s.each, sizeof *s.items);
+    REQUIRE(s.items != NULL);
+    test_threads(PUSHERS + 3, push_or_take, &s);
+    uint64_t once = 0;
+    for (uint64_t i = 0; i < PUSHERS * s.each; i++) once += s.items[i].number == 1;
+    CHECK_EQ_U64(once, PUSHERS * s.each);
+    CHECK_EQ_U64(atomic_load(&s.taken), PUSHERS * s.each);
+    free(s.items);
+    sp_py_completion_list_release(s.list);
+}
+
+/* Each push has a reference, which it drops; the owner forwards its list and drops its own. */
+static void push_and_release(void *arg, uint32_t index)
+{
+    pushing *p = arg;
+    if (index < PUSHERS) {
+        push_items(p, index);
+        sp_py_completion_list_release(p->list);
+        return;
+    }
+    sp_py_completion_list_forward(p->list, p->to);
+    sp_py_completion_list_release(p->list);
+    drain(p, p->to);
+}
+
+/* With a reference too few a push writes to a freed list, which the sanitizers find. */
+TEST(a_list_lives_until_its_last_push)
+{
+    for (uint64_t round = 0; round < test_count(500, 50); round++) {
+        pushing p = {.list = sp_py_completion_list_create(),
+                     .to = sp_py_completion_list_create(),
+                     .each = 20};
+        REQUIRE(p.list != NULL && p.to != NULL);
+        for (int i = 0; i < PUSHERS; i++) sp_py_completion_list_retain(p.list);
+        test_threads(PUSHERS + 1, push_and_release, &p);
+        CHECK_EQ_U64(p.taken, PUSHERS * p.each);
+        sp_py_completion_list_release(p.to);
+    }
+}
+
 static void push_or_forward(void *arg, uint32_t index)
 {
     pushing *p = arg;
