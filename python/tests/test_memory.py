@@ -57,6 +57,15 @@ def test_the_defaults_are_the_cpu():
     streampool.empty_cache()
 
 
+def test_memory_debugging_of_python_finds_nothing_in_threads():
+    """PYTHONMALLOC=debug finds writes past an object, and memory that is freed or used without the lock."""
+    run_python("""
+import sys, pytest
+tests = ["test_stress.py", "test_arrays.py", "test_dlpack.py", "test_futures.py", "test_asyncio.py"]
+sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not simulated", *tests]))
+""", timeout=300, PYTHONMALLOC="debug")
+
+
 def test_memory_debugging_of_python_finds_nothing():
     run_python("""
 import numpy as np, streampool, onnx_writer
