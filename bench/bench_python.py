@@ -7,13 +7,15 @@ Needs streampool, numpy and, for the comparison, onnxruntime. Models are those o
 checkout (--data). Each worker calls one shared model with an array of its own in a loop; `task` is the same
 with one task of an executor for each call, whose bound is an empty function, the row `empty`. The peer
 runs with one thread for each call, and with its defaults; the better of the two is shown for each number
-of workers. The sides take turns, and the median of the turns counts. Results are compared first.
+of workers. The sides take turns, and the median of the turns counts. Results are compared first. At the end:
+what the package takes beyond Python with NumPy, the least of some processes.
 """
 import argparse
 import json
 import math
 import pathlib
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -32,6 +34,24 @@ DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 MODELS = ["torch_mlp", "torch_linear", "torch_encoder", "silero_vad_v5", "ppocr_cls"]
 SHAPES = {"silero_vad_v5": [(1, 576), (2, 1, 128), ()], "ppocr_cls": [(1, 3, 48, 192)]}
 TOLERANCE = 1e-3
+IMPORT_LIMIT_MS, REST_LIMIT_MB = 10, 8  # what is aimed at
+
+# Prints the milliseconds of the import, and the MB of the package at rest: imported, after a run and a future.
+FOOTPRINT = """
+import time
+import numpy as np
+def resident():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+before, begin = resident(), time.perf_counter()
+import streampool
+milliseconds = (time.perf_counter() - begin) * 1000
+model = streampool.load(__import__("sys").argv[1])
+array = np.zeros([size if isinstance(size, int) else 1 for size in model.inputs[0].shape], np.float32)
+model(array), model.submit(array).result()
+weights = model.info["weight_bytes"] / 2**20
+print(milliseconds, resident() - before - weights)
+"""
 
 
 def arrays_for(name, model):
@@ -173,6 +193,22 @@ def geometric_mean(cases, workers):
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 
+def footprint(path, processes=7):
+    """(milliseconds of the import, MB at rest without the weights): the least of the processes."""
+    values = []
+    for _ in range(processes):
+        done = subprocess.run([sys.executable, "-c", FOOTPRINT, path], capture_output=True, text=True, check=True)
+        values.append([float(value) for value in done.stdout.split()])
+    return tuple(min(column) for column in zip(*values))
+
+
+def show_footprint(path, cases):
+    milliseconds, megabytes = footprint(path)
+    print(f"import: {milliseconds:.1f} ms beyond NumPy's, of {IMPORT_LIMIT_MS} planned")
+    print(f"memory at rest: {megabytes:.1f} MB beyond Python with NumPy, of {REST_LIMIT_MB} planned")
+    cases.append({"import_ms": round(milliseconds, 1), "rest_mb": round(megabytes, 1)})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=pathlib.Path, default=DATA)
@@ -199,6 +235,7 @@ def main():
         mean = geometric_mean(cases, workers)
         if mean is not None:
             print(f"geometric mean of calls/s to the peer's, {workers} workers: {mean:.2f}")
+    show_footprint(options.data / "models" / "torch_linear" / "model.onnx", cases)
     if options.json:
         options.json.write_text(json.dumps(cases, indent=1) + "\n")
 

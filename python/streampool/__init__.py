@@ -5,6 +5,8 @@
     y = model(x)                # from any thread
     future = model.submit(x)    # future.result(), or await future
 """
+import typing
+
 from . import _core
 from ._errors import Error, Status
 from ._core import (Device, Event, Stream, Tensor, current_allocated_memory, current_stream,
@@ -12,12 +14,15 @@ from ._core import (Device, Event, Stream, Tensor, current_allocated_memory, cur
                     is_available, max_memory_allocated, memory_stats, recommended_max_memory,
                     release_current_thread_slot, reset_peak_memory_stats,
                     set_per_process_memory_fraction, stream, synchronize)
-from ._future import Future
+from ._lifetime import futures as _futures
 from ._convert import from_dlpack
 from ._model import Model, Port, load
 from ._batch import BatchQueue, batch_inference, configure_batch_queue
 from ._tensor import tensor
 from . import ops
+
+if typing.TYPE_CHECKING:
+    from ._future import Future
 
 __version__: str = _core.version()
 
@@ -29,3 +34,9 @@ __all__ = [
     "recommended_max_memory", "release_current_thread_slot", "reset_peak_memory_stats",
     "set_per_process_memory_fraction", "stream", "synchronize", "tensor",
 ]
+
+
+def __getattr__(name):
+    if name == "Future":
+        return _futures().Future
+    raise AttributeError(f"module 'streampool' has no attribute '{name}'")

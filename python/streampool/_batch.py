@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch queues: many runs of one model in flight, computed as batches."""
+import typing
+
 from . import _core
 from ._convert import convert
-from ._future import Future
 from ._model import Model, _as_pair
+
+if typing.TYPE_CHECKING:
+    from ._future import Future
 
 
 def _options(max_batch=0, max_delay=0.0, workers=0, max_waiting=0, refuse_when_full=False):
@@ -24,7 +28,7 @@ class BatchQueue:
         self._core = _core.BatchQueue(
             model._core, *_options(max_batch, max_delay, workers, max_waiting, refuse_when_full))
 
-    def submit(self, *values, **named) -> Future:
+    def submit(self, *values, **named) -> "Future":
         """Submits a run, as Model.submit."""
         return self._model._submit(self._core, values, named)
 

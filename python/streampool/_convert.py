@@ -6,6 +6,7 @@ An array is converted only where the dtype of the input has each value of the ar
 import numpy as np
 
 from . import _core
+from ._lifetime import futures
 
 _core.load_numpy()
 
@@ -54,15 +55,11 @@ def _of_dlpack(value):
 
 def from_dlpack(value):
     """A Tensor over the memory of another library's array on the host, without a copy."""
-    start_drainer()  # memory of the other library is given back by its thread
+    futures().start_drainer()  # memory of the other library is given back by its thread
     try:
         return _core.import_dlpack(value.__dlpack__(max_version=(1, 0)))
     except TypeError:  # of a library before DLPack 1.0
         return _core.import_dlpack(value.__dlpack__())
-
-
-def start_drainer():
-    """Set by the package: starts the thread that drains the list of completions."""
 
 
 def array_of(value, what: str):

@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 
-from . import _convert, _core
+from . import _core
 from ._errors import Status
 
 _log = logging.getLogger("streampool")
@@ -175,24 +175,19 @@ def is_drained(completions):
     return _drainer is not None or completions is not _core.default_list
 
 
-_convert.start_drainer = start_drainer
-
-
 def _end():
-    """At exit: ends the drainer; from now on threads that come back from the library are parked."""
+    """At exit, before the guard is closed: ends the drainer."""
     global _is_ending
     _is_ending = True
     if _drainer is not None:
         _core.default_list.wake()
         _drainer.join(timeout=1)
-    _core.close_guard()
 
 
 def _after_fork():
     global _drainer, _lock
     _drainer = None
     _lock = threading.Lock()
-    _core.after_fork()
 
 
 atexit.register(_end)

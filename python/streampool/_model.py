@@ -6,7 +6,10 @@ import typing
 
 from . import _core
 from ._convert import convert
-from ._future import Future, current_list, is_drained
+from ._lifetime import futures
+
+if typing.TYPE_CHECKING:
+    from ._future import Future
 
 _call = _core.call
 _RELEASE = {"auto": _core.ReleaseGil.automatic, True: _core.ReleaseGil.always,
@@ -87,7 +90,7 @@ class Model:
             return dict(zip(outputs, result))
         return result if self._type is None else tuple.__new__(self._type, result)
 
-    def submit(self, *values, **named) -> Future:
+    def submit(self, *values, **named) -> "Future":
         """Submits a run and returns its future, whose result is what a call returns.
 
         The arrays must not be written before the future is done; it keeps them alive. In an event
@@ -97,13 +100,14 @@ class Model:
         return self._submit(None, values, named)
 
     def _submit(self, queue, values, named, finish=None):
+        module = futures()
         run = _core.Run(self._core)
-        future = Future(run, finish or self._finish)
-        completions = current_list()
+        future = module.Future(run, finish or self._finish)
+        completions = module.current_list()
         if not run.submit(queue, completions, future, values, named, False):
             values, named = convert(self.inputs, values, named)
             run.submit(queue, completions, future, values, named, True)
-        if not is_drained(completions):
+        if not module.is_drained(completions):
             future.exception()
         return future
 

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators that models use, on tensors: ops.MatMul(a, b), ops.Softmax(x, axis=-1).
 
-Made from the library's table at import: a function for each operator, by its ONNX name. Inputs are
+Made from the library's table: a function for each operator, by its ONNX name. Inputs are
 Tensors, None for one that is left out; attributes are keywords. `outputs` is how many are returned,
 as many as the operator must have by default: one as it is, several as a tuple. `device` is for
 operators without inputs, `opset` selects an older version. A call returns when it is submitted.
 Raises TypeError, ValueError, Error.
 """
-import inspect
-
 from . import _core
 
 _TYPES = {1: "float", 2: "int", 3: "str", 4: "array", 6: "floats", 7: "ints", 8: "strings"}
@@ -36,6 +34,7 @@ def _describe(row):
 
 
 def _signature(attributes):
+    import inspect  # not by the import of the package, which it would make longer
     kinds = inspect.Parameter
     keywords = [kinds(key, kinds.KEYWORD_ONLY, default=kinds.empty if is_required else None)
                 for key, _, is_required in attributes]
@@ -60,9 +59,16 @@ def _make(row):
     return op
 
 
-__all__ = []
-for _row in _core.op_table():
-    if any(kind == _GRAPH for _, kind, _ in _row[6]):
-        continue
-    globals()[_row[0]] = _make(_row)
-    __all__.append(_row[0])
+_ROWS = {row[0]: row for row in _core.op_table() if all(kind != _GRAPH for _, kind, _ in row[6])}
+__all__ = list(_ROWS)
+
+
+def __getattr__(name):
+    """Makes the function of an operator, at its first use: all of them take longer than the import."""
+    if name not in _ROWS:
+        raise AttributeError(f"module 'streampool.ops' has no attribute '{name}'")
+    return globals().setdefault(name, _make(_ROWS[name]))
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

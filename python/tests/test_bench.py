@@ -20,6 +20,10 @@ def test_a_short_run_prints_and_writes_each_case(tmp_path):
                            "--seconds", "0.02", "--turns", "1", "--json", path],
                           capture_output=True, text=True, timeout=120, check=True)
     cases = json.loads(path.read_text())
+    footprint = cases.pop()
+    assert f"import: {footprint['import_ms']} ms" in done.stdout
+    assert f"memory at rest: {footprint['rest_mb']} MB" in done.stdout
+    assert 0 < footprint["import_ms"] and 0 < footprint["rest_mb"] <= 8
     assert [(case["model"], case["workers"]) for case in cases] == [
         ("torch_linear", 1), ("torch_linear", 2), ("empty", 1), ("empty", 2)]
     for case in cases:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compiled module: tensors in, tensors out."""
+import typing
+
 import torch
 
 from .. import _core
 from .._convert import convert
-from .._future import Future
 from .._model import Model
 from . import _structure
+
+if typing.TYPE_CHECKING:
+    from .._future import Future
 
 _call = _core.call
 _from_numpy = torch.from_numpy
@@ -73,7 +77,7 @@ class CompiledModule:
             result = self._call_converted(self._arrays_of(args, kwargs))
         return self._finish(result)
 
-    def submit(self, *args, **kwargs) -> Future:
+    def submit(self, *args, **kwargs) -> "Future":
         """Submits a run and returns its future, whose result is what a call returns.
 
         The tensors must not be written before the future is done; it keeps them alive. Otherwise as

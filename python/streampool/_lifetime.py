@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of the interpreter, forks, and the part of the package that is imported by its first use."""
+import atexit
+import os
+
+from . import _core
+
+# From now on threads that come back from the library are parked.
+atexit.register(_core.close_guard)
+os.register_at_fork(after_in_child=_core.after_fork)
+
+_futures = None
+
+
+def futures():
+    """The module of futures. Its own imports take longer than the rest of the package."""
+    global _futures
+    if _futures is None:
+        from . import _future
+        _futures = _future
+    return _futures
