@@ -193,7 +193,7 @@ def geometric_mean(cases, workers):
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 
-def footprint(path, processes=7):
+def footprint(path, processes):
     """(milliseconds of the import, MB at rest without the weights): the least of the processes."""
     values = []
     for _ in range(processes):
@@ -202,8 +202,8 @@ def footprint(path, processes=7):
     return tuple(min(column) for column in zip(*values))
 
 
-def show_footprint(path, cases):
-    milliseconds, megabytes = footprint(path)
+def show_footprint(path, processes, cases):
+    milliseconds, megabytes = footprint(path, processes)
     print(f"import: {milliseconds:.1f} ms beyond NumPy's, of {IMPORT_LIMIT_MS} planned")
     print(f"memory at rest: {megabytes:.1f} MB beyond Python with NumPy, of {REST_LIMIT_MB} planned")
     cases.append({"import_ms": round(milliseconds, 1), "rest_mb": round(megabytes, 1)})
@@ -235,7 +235,7 @@ def main():
         mean = geometric_mean(cases, workers)
         if mean is not None:
             print(f"geometric mean of calls/s to the peer's, {workers} workers: {mean:.2f}")
-    show_footprint(options.data / "models" / "torch_linear" / "model.onnx", cases)
+    show_footprint(options.data / "models" / "torch_linear" / "model.onnx", 2 * options.turns + 1, cases)
     if options.json:
         options.json.write_text(json.dumps(cases, indent=1) + "\n")
 
