@@ -2,6 +2,7 @@
 /* primitive: the extension has the library's public headers only. */
 #include "completion_list.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -37,7 +38,7 @@ void sp_py_completion_list_release(sp_py_completion_list *list)
     if (list == NULL) return;
     if (atomic_fetch_sub_explicit(&list->references, 1, memory_order_acq_rel) != 1) return;
     sp_py_completion_list_release(atomic_load_explicit(&list->forward, memory_order_relaxed));
-    close(list->fd);
+    if (list->fd >= 0) close(list->fd);
     free(list);
 }
 
@@ -103,4 +104,18 @@ void sp_py_completion_list_forward(sp_py_completion_list *list, sp_py_completion
     sp_py_completion_list_retain(to);
     atomic_store_explicit(&list->forward, to, memory_order_seq_cst);
     chain_move(list, to);
+}
+
+void sp_py_completion_list_after_fork(sp_py_completion_list *list)
+{
+    const int own = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    atomic_store_explicit(&list->head, NULL, memory_order_relaxed);
+    if (own < 0) {
+        close(list->fd);
+        list->fd = -1; /* poll() ignores it */
+        return;
+    }
+    dup2(own, list->fd);
+    fcntl(list->fd, F_SETFD, FD_CLOEXEC);
+    close(own);
 }

@@ -47,6 +47,12 @@ void sp_py_completion_list_wake(sp_py_completion_list *list);
  * `to` itself is never forwarded. */
 void sp_py_completion_list_forward(sp_py_completion_list *list, sp_py_completion_list *to);
 
+/* In a forked child, before anything is pushed there: forgets the nodes, which are the parent's,
+ * and gives the list a descriptor of its own under the same number. The descriptors of both
+ * processes are one counter otherwise, and a read in one takes the wake-ups of the other. Without a
+ * new descriptor the number is closed, and the list wakes nothing. */
+void sp_py_completion_list_after_fork(sp_py_completion_list *list);
+
 #ifdef __cplusplus
 }
 #endif

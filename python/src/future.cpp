@@ -245,7 +245,10 @@ void bind_future(nb::module_ &m)
             [](CompletionList &l, CompletionList &to) {
                 sp_py_completion_list_forward(l.list, to.list);
             },
-            "What is in the list, and what comes later, goes to another one.");
+            "What is in the list, and what comes later, goes to another one.")
+        .def(
+            "after_fork", [](CompletionList &l) { sp_py_completion_list_after_fork(l.list); },
+            "In a forked child: shares nothing with the parent's list any more.");
     nb::class_<Run>(m, "Run", "A submitted run.")
         .def(nb::init<nb::handle_t<Model>>())
         .def("submit", submit, nb::arg("queue").none(), nb::arg("list"), nb::arg("future"),

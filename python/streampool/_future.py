@@ -172,7 +172,7 @@ def start_drainer():
 
 def is_drained(completions):
     """Whether a thread or a loop completes the runs of the list."""
-    return _drainer is not None or completions is not _core.default_list
+    return completions is not _core.default_list or (_drainer is not None and not _is_ending)
 
 
 def _end():
@@ -188,6 +188,9 @@ def _after_fork():
     global _drainer, _lock
     _drainer = None
     _lock = threading.Lock()
+    _core.after_fork()
+    for completions in (_core.default_list, *_loop_lists.values()):
+        completions.after_fork()
 
 
 atexit.register(_end)
@@ -195,41 +198,30 @@ os.register_at_fork(after_in_child=_after_fork)
 
 # ---- event loops ----
 
-# Only looked up by a thread in the loop; what goes through all loops has a list of its own.
 _loop_lists = weakref.WeakKeyDictionary()
-_forwards = []  # (reference to a loop, its finalizer)
 
 
-def _forward_closed_loops():
-    """Runs of loops that were closed are completed by the drainer."""
-    global _forwards
-    with _lock:
-        known, _forwards = _forwards, []
-    kept = []
-    for reference, forward in known:
-        loop = reference()
-        if loop is not None and loop.is_closed():
-            _loop_lists.pop(loop, None)
-            forward()
-        elif loop is not None:
-            kept.append((reference, forward))
-    with _lock:
-        _forwards += kept
+class _Reader:
+    """What a loop calls when runs are done. The loop has the only reference, which it drops when it
+    is closed, or with itself."""
+
+    def __init__(self, completions):
+        self._completions = completions
+
+    def __call__(self):
+        drain(self._completions)
 
 
 def _list_of_loop(loop):
     start_drainer()  # for runs that outlive the loop
-    _forward_closed_loops()
     completions = _core.CompletionList()
+    reader = _Reader(completions)
+    # The rest is completed by the drainer.
+    weakref.finalize(reader, completions.forward, _core.default_list).atexit = False
     try:
-        loop.add_reader(completions.fileno(), drain, completions)
+        loop.add_reader(completions.fileno(), reader)
     except NotImplementedError:  # a loop without file descriptors
         return _core.default_list
-    # Once: when the loop is found closed, or is gone.
-    forward = weakref.finalize(loop, completions.forward, _core.default_list)
-    forward.atexit = False
-    with _lock:
-        _forwards.append((weakref.ref(loop), forward))
     _loop_lists[loop] = completions
     return completions
 

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Futures in event loops."""
 import asyncio
+import concurrent.futures
+import gc
+import os
+import selectors
+import sys
 import threading
 
 import numpy as np
@@ -98,6 +103,58 @@ def test_runs_outlive_their_loop(slow):
         asyncio.run(main())  # a new loop: the runs of the closed one go to the drainer
         assert done.wait(30)
         assert all((future.result() == 1).all() for future in left)
+
+
+@pytest.mark.parametrize("selector", [selectors.DefaultSelector, selectors.PollSelector,
+                                      selectors.SelectSelector])
+def test_runs_outlive_a_closed_loop_that_is_kept(slow, selector):
+    async def main():
+        return [slow.submit(np.ones((256, 512), np.float32)) for _ in range(4)]
+
+    loop = asyncio.SelectorEventLoop(selector())
+    left = loop.run_until_complete(main())
+    loop.close()
+    done, not_done = concurrent.futures.wait(left, timeout=30)
+    assert len(done) == 4 and not not_done
+    assert all((future.result() == 1).all() for future in left)
+
+
+def test_many_loops_at_once_come_and_go(linear, x):
+    errors = []
+
+    async def main():
+        return await linear.submit(x)
+
+    def work():
+        try:
+            for _ in range(40):
+                asyncio.run(main())
+        except BaseException as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
+
+
+def test_closed_loops_leave_no_descriptors(linear, x):
+    async def main():
+        return await linear.submit(x)
+
+    asyncio.run(main())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(50):
+        asyncio.run(main())
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_loops_in_several_threads(linear, x):

@@ -90,6 +90,18 @@ last = Last()
     assert "handler (2, 3)" in out
 
 
+def test_an_exit_handler_of_before_the_import_may_wait_for_what_it_submits():
+    """It runs after that of the package, which has ended the drainer."""
+    out = run_python("""
+import atexit, concurrent.futures
+def handler():
+    future = short.submit(x)
+    print(len(concurrent.futures.wait([future], timeout=10).not_done), future.result().shape)
+atexit.register(handler)
+""" + PREPARE + "short.submit(x).result()")
+    assert out == "0 (2, 3)\n"
+
+
 def test_a_thread_that_is_no_daemon_finishes_its_work():
     out = run_python(PREPARE + """
 def work():

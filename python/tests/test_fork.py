@@ -73,3 +73,51 @@ code = "import numpy as np, onnx_writer, streampool; print(streampool.load(onnx_
 print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout)
 """)
     assert "(2, 3)" in out
+
+
+def test_children_of_a_process_that_has_only_imported_the_package_share_nothing():
+    """Each one's completions wake its own drainer: the descriptors of a fork are one counter."""
+    out = run_python("""
+import concurrent.futures, os, signal, numpy as np, onnx_writer, streampool
+x = np.ones((2, 4), np.float32)
+def work():
+    signal.alarm(40)
+    model = streampool.load(onnx_writer.linear())
+    for _ in range(500):
+        if concurrent.futures.wait([model.submit(x)], timeout=10).not_done:
+            os._exit(2)
+    os._exit(7)
+pids = [os.fork() or work() for _ in range(4)]
+print([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids])
+""")
+    assert out == "[7, 7, 7, 7]\n"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_child_takes_no_completions_of_its_parent():
+    out = run_python(PREPARE + """
+import asyncio, concurrent.futures, time
+model.submit(x).result()
+def refused_for_ever():
+    signal.alarm(40)
+    for submit in (model.submit, streampool.from_dlpack):
+        try:
+            submit(x)
+        except Error:
+            pass
+    while True: time.sleep(1)
+async def main():
+    await model.submit(x)
+    pids = [os.fork() or refused_for_ever() for _ in range(3)]
+    for _ in range(300):
+        await asyncio.wait_for(model.submit(x), 10)
+    return pids
+pids = asyncio.run(main())
+lost = 0
+for _ in range(300):
+    lost += len(concurrent.futures.wait([model.submit(x)], timeout=10).not_done)
+    if lost: break
+for pid in pids: os.kill(pid, signal.SIGKILL)
+print(lost)
+""")
+    assert out == "0\n"

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/thread.h"
 #include "python/src/completion_list.h"
@@ -65,6 +67,30 @@ TEST(a_forwarded_list_passes_on_what_it_has_and_what_it_gets)
     CHECK(node == NULL);
     sp_py_completion_list_release(old);
     sp_py_completion_list_release(to);
+}
+
+TEST(a_forked_child_has_a_descriptor_of_its_own)
+{
+    item items[2];
+    int status;
+    sp_py_completion_list *list = sp_py_completion_list_create();
+    REQUIRE(list != NULL);
+    const int fd = sp_py_completion_list_fd(list);
+    sp_py_completion_list_push(list, &items[0].link);
+    const pid_t child = fork();
+    if (child == 0) {
+        sp_py_completion_list_after_fork(list);
+        const bool is_new = !is_readable(list) && sp_py_completion_list_fd(list) == fd;
+        sp_py_completion_list_push(list, &items[1].link);
+        const bool is_woken = is_readable(list);
+        const bool has_own = sp_py_completion_list_take(list) == &items[1].link;
+        _exit(is_new && is_woken && has_own && !is_readable(list) ? 0 : 1);
+    }
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(is_readable(list));
+    CHECK(sp_py_completion_list_take(list) == &items[0].link);
+    sp_py_completion_list_release(list);
 }
 
 /* ---- threads ---- */
