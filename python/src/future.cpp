@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -48,12 +49,17 @@ class Run
         return state.load(std::memory_order_acquire) != 0;
     }
     nb::object finish();
+    void forget()
+    {
+        outcome.reset();
+    }
     sp_status wait(nb::handle timeout) const;
     void cancel() const;
     /* `start` submits the run and writes `handle`. */
     template <class Start> void submit(Start start, CompletionList &to, nb::handle python_future);
 
   private:
+    nb::object end();
     void watch(RunLink *link);
     static void on_complete(void *ctx, sp_status status);
 
@@ -61,6 +67,7 @@ class Run
     sp_status status = SP_OK;
     std::string message;
     std::atomic<uint32_t> state = 0;
+    nb::object outcome;       /* what end() has made, until the future has it */
     bool is_finished = false; /* by the thread that has set `finishing` */
     std::atomic_flag finishing = ATOMIC_FLAG_INIT;
 };
@@ -139,30 +146,51 @@ void Run::cancel() const
     if (cancelled != SP_INVALID || !finishing.test()) check(cancelled);
 }
 
-/* Once, of a run that is done: (True, results) or (False, exception); None on later calls. */
-nb::object Run::finish()
+/* An exception as what the run has ended with. */
+static nb::object failed_outcome(std::exception_ptr error)
 {
-    if (finishing.test_and_set()) return nb::none();
+    try {
+        std::rethrow_exception(std::move(error));
+    } catch (nb::python_error &raised) {
+        return nb::make_tuple(false, nb::borrow(raised.value()));
+    } catch (const std::bad_alloc &) {
+        return nb::make_tuple(false, nb::handle(PyExc_MemoryError)());
+    } catch (const std::exception &other) {
+        return nb::make_tuple(false, nb::handle(PyExc_RuntimeError)(other.what()));
+    }
+}
+
+/* Takes the results, and gives back what the run has. */
+nb::object Run::end()
+{
     is_finished = true;
     /* The wait may have seen the end before the callback has run. */
     const sp_status ended = is_done() ? status : sp_future_wait(handle);
     const std::unique_ptr<Call> ending = std::move(call);
     ending->release_views();
-    nb::object outcome;
+    nb::object made;
     if (ended != SP_OK) {
         ending->free_allocated();
         const std::string text = is_done() ? message : std::string(sp_last_error());
-        outcome = nb::make_tuple(false, error_of(ended, text.c_str()));
+        made = nb::make_tuple(false, error_of(ended, text.c_str()));
     } else {
         try {
             check(ending->take_from(handle));
-            outcome = nb::make_tuple(true, ending->results(true));
-        } catch (nb::python_error &error) {
-            outcome = nb::make_tuple(false, nb::borrow(error.value()));
+            made = nb::make_tuple(true, ending->results(true));
+        } catch (...) {
+            made = failed_outcome(std::current_exception());
         }
     }
     sp_future_release(handle);
-    return outcome;
+    return made;
+}
+
+/* Of a run that is done: (True, results) or (False, exception), until it is forgotten; None then,
+ * and while another thread makes it. */
+nb::object Run::finish()
+{
+    if (!finishing.test_and_set()) outcome = end();
+    return outcome.is_valid() ? outcome : nb::none();
 }
 
 /* ---- lists ---- */
@@ -262,7 +290,10 @@ void bind_future(nb::module_ &m)
                 return true;
             },
             nb::arg("timeout").none(), "False: it is not done in so many seconds.")
-        .def("finish", &Run::finish, "(is_ok, value) of a run that is done, once; then None.")
+        .def("finish", &Run::finish, nb::lock_self(),
+             "(is_ok, value) of a run that is done; None if another thread is at it, or has "
+             "forgotten it.")
+        .def("forget", &Run::forget, nb::lock_self(), "The future has the outcome.")
         .def("cancel", &Run::cancel);
     the_default_list = new CompletionList(); /* for ever: runs in flight at exit push to it */
     m.attr("default_list") = nb::cast(the_default_list, nb::rv_policy::reference);

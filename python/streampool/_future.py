@@ -61,12 +61,18 @@ class Future(concurrent.futures.Future):
         if outcome is None:
             return
         is_ok, value = outcome
-        if is_ok:
-            self.set_result(self._finish(value))
-        elif value.status == Status.CANCELLED:
-            self.set_exception(concurrent.futures.CancelledError(str(value)))
-        else:
-            self.set_exception(value)
+        try:
+            if is_ok:
+                value = self._finish(value)
+        except Exception as error:
+            is_ok, value = False, error
+        if not is_ok and getattr(value, "status", None) == Status.CANCELLED:
+            value = concurrent.futures.CancelledError(str(value))
+        try:
+            self.set_result(value) if is_ok else self.set_exception(value)
+        except concurrent.futures.InvalidStateError:  # set by another thread
+            pass
+        self._run.forget()  # not before: an exception of a signal handler may end this call anywhere
 
     def _wait(self, timeout):
         """Waits in the library, which needs no other thread to complete the future."""
@@ -97,6 +103,8 @@ class Future(concurrent.futures.Future):
     def __await__(self):
         if not self.done():
             loop = _running_loop()
+            if loop is None:
+                raise RuntimeError("a future is awaited in a running event loop")
             waiter = loop.create_future()
             self.add_done_callback(lambda _: _wake(loop, waiter))
             try:

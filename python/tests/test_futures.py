@@ -115,6 +115,42 @@ def test_the_run_keeps_its_arrays_and_its_model(slow):
     assert alive() is None
 
 
+def test_an_interrupt_while_a_future_is_completed_loses_nothing(slow):
+    """The exception of a signal handler may end the call at any place."""
+    value = np.ones((64, 512), np.float32)
+    for kind in (KeyboardInterrupt, SystemExit):
+        future, done, calls = slow.submit(value), threading.Event(), []
+
+        def finish(result, kind=kind, calls=calls):
+            calls.append(1)
+            if len(calls) < 3:  # of the caller and of the drainer
+                raise kind
+            return result
+
+        future._finish = finish
+        future.add_done_callback(lambda _, done=done: done.set())
+        for _ in range(3):
+            try:
+                future.result()
+            except kind:
+                pass
+        assert (future.result(timeout=30) == 1).all() and done.wait(30)
+
+
+def test_a_result_that_cannot_be_made_is_the_futures_exception(slow):
+    future = slow.submit(np.ones((64, 512), np.float32))
+    future._finish = lambda result: 1 / 0
+    assert concurrent.futures.wait([future], timeout=30).done
+    assert isinstance(future.exception(timeout=30), ZeroDivisionError)
+
+
+def test_a_future_is_awaited_in_a_loop_only(slow):
+    future = slow.submit(np.ones((64, 512), np.float32))
+    with pytest.raises(RuntimeError, match="event loop"):
+        future.__await__().send(None)
+    assert future.result().shape == (64, 512)
+
+
 def test_forgotten_futures_end(linear, x):
     alive = [weakref.ref(linear.submit(x)) for _ in range(200)]
     deadline = time.monotonic() + 30
