@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch queues: many runs of one model in flight, computed as batches."""
+import operator
 import typing
 
 from . import _core
@@ -9,9 +10,21 @@ from ._model import Model, _as_pair
 if typing.TYPE_CHECKING:
     from ._future import Future
 
+_MOST_SECONDS = 2**32  # in nanoseconds they fit 64 bits
 
-def _options(max_batch=0, max_delay=0.0, workers=0, max_waiting=0, refuse_when_full=False):
-    return max_batch, round(max_delay * 1e9), workers, max_waiting, refuse_when_full
+
+def _count(name, value):
+    value = operator.index(value)
+    if not 0 <= value < 2**32:
+        raise ValueError(f"{name} is {value}; it must be neither negative nor above {2**32 - 1}")
+    return value
+
+
+def _options(max_batch, max_delay, workers, max_waiting, refuse_when_full):
+    if not 0 <= max_delay <= _MOST_SECONDS:
+        raise ValueError(f"max_delay is {max_delay}; it can be 0 to {_MOST_SECONDS} seconds")
+    return (_count("max_batch", max_batch), round(max_delay * 1e9), _count("workers", workers),
+            _count("max_waiting", max_waiting), bool(refuse_when_full))
 
 
 class BatchQueue:
@@ -24,11 +37,13 @@ class BatchQueue:
 
     def __init__(self, model: Model, *, max_batch: int = 0, max_delay: float = 0.0, workers: int = 0,
                  max_waiting: int = 0, refuse_when_full: bool = False):
+        if not isinstance(model, Model):
+            raise TypeError(f"model is of type {type(model).__name__}; it must be a streampool.Model")
         self._model = model
         self._core = _core.BatchQueue(
             model._core, *_options(max_batch, max_delay, workers, max_waiting, refuse_when_full))
 
-    def submit(self, *values, **named) -> "Future":
+    def submit(self, /, *values, **named) -> "Future":
         """Submits a run, as Model.submit."""
         return self._model._submit(self._core, values, named)
 
@@ -67,5 +82,5 @@ def batch_inference(model: Model, requests) -> list:
     Returns the results in order, each as a call would. If one fails, all others are computed, and
     its exception is raised.
     """
-    pairs = [convert(model.inputs, *_as_pair(request)) for request in requests]
+    pairs = [convert(model.inputs, *_as_pair(request)) for request in list(requests)]
     return [model._finish(result) for result in _core.batch_inference(model._core, pairs)]

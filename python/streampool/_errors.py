@@ -9,6 +9,13 @@ Status = enum.IntEnum("Status", {name.removeprefix("SP_"): value
 Status.__doc__ = "Status codes of the library."
 
 
+def _restored(status, arguments, state):
+    """An exception of the class of its status, which has no name to be found by."""
+    error = _CLASSES.get(status, Error)(*arguments)
+    error.__dict__.update(state)
+    return error
+
+
 class Error(Exception):
     """A call of the library has failed. Its `status` says why, its text what and where.
 
@@ -18,21 +25,26 @@ class Error(Exception):
 
     status: Status
 
+    def __reduce__(self):
+        if type(self) in _CLASSES.values():
+            return _restored, (self.status, self.args, self.__dict__)
+        return super().__reduce__()
+
 
 class _InvalidError(Error, ValueError):
-    __qualname__ = __name__ = "Error"
+    pass
 
 
 class _MemoryError(Error, MemoryError):
-    __qualname__ = __name__ = "Error"
+    pass
 
 
 class _TimeoutError(Error, TimeoutError):
-    __qualname__ = __name__ = "Error"
+    pass
 
 
 class _FileError(Error, OSError):
-    __qualname__ = __name__ = "Error"
+    pass
 
 
 _CLASSES = {
@@ -43,5 +55,10 @@ _CLASSES = {
     Status.TIMEOUT: _TimeoutError,
     Status.IO: _FileError,
 }
+
+Error.__module__ = "streampool"
+for _class in _CLASSES.values():  # as tracebacks show them
+    _class.__name__ = _class.__qualname__ = "Error"
+    _class.__module__ = "streampool"
 
 _core.set_error_classes([(_CLASSES.get(status, Error), status) for status in Status])

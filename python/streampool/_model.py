@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models: loading, calling, submitting."""
 import collections
+import functools
 import os
 import typing
 
@@ -30,12 +31,26 @@ def _same(value):
 
 
 def _as_pair(inputs):
-    """(values, named) of one array, a sequence of arrays or a mapping."""
+    """(values, named) of one array, a sequence of arrays or a mapping. Of a mapping a copy: another
+    thread may change it during the run."""
     if isinstance(inputs, dict):
         return (), dict(inputs)
     if isinstance(inputs, (tuple, list)):
         return tuple(inputs), {}
     return (inputs,), {}
+
+
+def _outputs_of(names, values):
+    return _outputs_type(names)._make(values)
+
+
+@functools.lru_cache(maxsize=256)
+def _outputs_type(names):
+    """The class of the results of a model with these outputs. A pickle has the names: the class is
+    no attribute of the module."""
+    kind = collections.namedtuple("Outputs", names, rename=True, module="streampool")
+    kind.__reduce__ = lambda self: (_outputs_of, (names, tuple(self)))
+    return kind
 
 
 class Model:
@@ -52,10 +67,10 @@ class Model:
         self.outputs: "tuple[Port, ...]" = tuple(Port(*port) for port in outputs)
         self._type = self._finish = None
         if len(outputs) != 1:
-            self._type = collections.namedtuple("Outputs", [p.name for p in self.outputs], rename=True)
+            self._type = _outputs_type(tuple(port.name for port in self.outputs))
         self._finish = _same if self._type is None else self._type._make
 
-    def __call__(self, *values, **named):
+    def __call__(self, /, *values, **named):
         """Runs the model on arrays in the order of its inputs, or by name, and waits.
 
         Returns one new array, or a named tuple of them in the order of the outputs. A bfloat16
@@ -77,11 +92,11 @@ class Model:
         only after the run.
         """
         values, named = _as_pair(inputs)
-        if isinstance(outputs, list):
-            outputs = tuple(outputs)
-        elif isinstance(outputs, dict):
+        if isinstance(outputs, dict):
             outputs = dict(outputs)
-        elif outputs is not None and not isinstance(outputs, tuple):
+        elif isinstance(outputs, (list, tuple)):
+            outputs = tuple(outputs)
+        elif outputs is not None:
             outputs = (outputs,)
         result = _call(self._core, values, named, outputs, False)
         if result is NotImplemented:
@@ -90,7 +105,7 @@ class Model:
             return dict(zip(outputs, result))
         return result if self._type is None else tuple.__new__(self._type, result)
 
-    def submit(self, *values, **named) -> "Future":
+    def submit(self, /, *values, **named) -> "Future":
         """Submits a run and returns its future, whose result is what a call returns.
 
         The arrays must not be written before the future is done; it keeps them alive. In an event

@@ -36,8 +36,15 @@ def test_a_delay_gathers_and_a_flush_ends_it(linear):
 def test_options_are_checked(linear):
     with pytest.raises(ValueError):
         streampool.BatchQueue(linear, max_batch=65)
-    with pytest.raises(TypeError):
-        streampool.BatchQueue(linear, speed=3)
+    for options in ({"max_batch": -1}, {"workers": 2**40}, {"max_waiting": -5}, {"max_delay": -1.0},
+                    {"max_delay": float("nan")}, {"max_delay": float("inf")}, {"max_delay": 1e30}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            streampool.BatchQueue(linear, **options)
+    for options in ({"speed": 3}, {"max_batch": 1.5}, {"max_delay": "1"}):
+        with pytest.raises(TypeError):
+            streampool.BatchQueue(linear, **options)
+    with pytest.raises(TypeError, match="streampool.Model"):
+        streampool.BatchQueue(3)
     queue = streampool.BatchQueue(linear)
     with pytest.raises(ValueError):
         queue.configure(workers=1000)
@@ -66,6 +73,13 @@ def test_batch_inference_keeps_the_order(linear, two):
     results = streampool.batch_inference(two, [(a, a), {"a": a, "b": a}, [a, a.astype(np.float16)]])
     assert all(result._fields == ("_0", "_1") and result[0].tolist() == [2, 4] for result in results)
     assert streampool.batch_inference(linear, []) == []
+
+
+def test_a_count_that_is_wrong_is_refused(linear, x):
+    with pytest.raises(TypeError, match="2 inputs given; the model has 1"):
+        streampool.batch_inference(linear, [x, (x, x)])
+    with pytest.raises(TypeError, match="'x' is missing"):
+        streampool.batch_inference(linear, [x, ()])
 
 
 def test_a_failure_of_one_request_is_raised():
