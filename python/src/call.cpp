@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.hpp"
 
+#include "arguments.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -18,11 +19,6 @@ namespace
  * about as much, and more with every thread that waits for the lock. */
 constexpr int64_t short_run_ns = 20'000;
 
-std::string class_name(nb::handle object)
-{
-    return nb::borrow<nb::str>(object.type().attr("__name__")).c_str();
-}
-
 /* The shape that a plain buffer has, in `tensor`. False: too many dimensions, or not contiguous. */
 bool buffer_shape(const Py_buffer &view, sp_host_tensor *tensor)
 {
@@ -30,6 +26,11 @@ bool buffer_shape(const Py_buffer &view, sp_host_tensor *tensor)
     tensor->rank = static_cast<uint32_t>(view.ndim);
     for (int i = 0; i < view.ndim; i++) tensor->shape[i] = view.shape[i];
     return true;
+}
+
+bool is_aligned(const Py_buffer &view)
+{
+    return reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) == 0;
 }
 
 bool shape_is(nb::handle tuple, const sp_host_tensor &tensor)
@@ -88,7 +89,9 @@ void Call::take_input(uint32_t index, nb::handle value, bool is_raw, bool *is_pl
         if (is_raw && wanted == SP_BF16 && dtype == SP_U16) dtype = SP_BF16;
         if (wanted != SP_DTYPE_NONE && dtype != wanted) *is_plain = false;
     }
-    if (dtype == SP_DTYPE_NONE || !buffer_shape(*view, tensor)) *is_plain = false;
+    if (dtype == SP_DTYPE_NONE || !buffer_shape(*view, tensor) || !is_aligned(*view)) {
+        *is_plain = false;
+    }
     tensor->dtype = dtype;
     tensor->data = view->buf;
     tensor->bytes = static_cast<uint64_t>(view->len);
@@ -99,13 +102,13 @@ void Call::take_named(const nb::dict &named, bool is_raw, bool *is_plain)
 {
     auto next = static_cast<uint32_t>(model->inputs.size());
     for (const auto &[name, value] : named) {
-        int64_t index = Model::find(model->inputs, name);
-        if (index >= 0 && inputs[static_cast<uint32_t>(index)].name != nullptr) {
-            raise_type("input '%s' is given twice", nb::borrow<nb::str>(name).c_str());
-        }
-        if (index < 0) index = next++;
-        const auto at = static_cast<uint32_t>(index);
-        inputs[at].name = nb::borrow<nb::str>(name).c_str();
+        const int64_t index = Model::find(model->inputs, name);
+        const auto at = index < 0 ? next++ : static_cast<uint32_t>(index);
+        /* The model's own name: that of the call may be another text, if the file's is no UTF-8. */
+        const char *text =
+            index < 0 ? text_of(name, "the name of an input") : model->inputs[at].name.c_str();
+        if (inputs[at].name != nullptr) raise_type("input '%s' is given twice", text);
+        inputs[at].name = text;
         take_input(at, value, is_raw, is_plain);
     }
 }
@@ -113,9 +116,9 @@ void Call::take_named(const nb::dict &named, bool is_raw, bool *is_plain)
 bool Call::take_inputs(const nb::tuple &values, const nb::dict &named, bool is_raw)
 {
     const auto own = static_cast<uint32_t>(model->inputs.size());
-    const auto given = static_cast<uint32_t>(nb::len(values));
+    const auto in_order = static_cast<uint32_t>(nb::len(values));
     uint32_t extra = 0;
-    if (given > own) raise_type("%u inputs given; the model has %u", given, own);
+    if (in_order > own) raise_type("%u inputs given; the model has %u", in_order, own);
     const bool has_names = nb::len(named) > 0;
     for (const auto &[name, value] : named) extra += Model::find(model->inputs, name) < 0;
     bool is_plain = true;
@@ -124,7 +127,7 @@ bool Call::take_inputs(const nb::tuple &values, const nb::dict &named, bool is_r
     views.make(input_count + static_cast<uint32_t>(model->outputs.size()));
     view_count = input_count;
     for (uint32_t i = 0; i < input_count; i++) inputs[i] = {}; /* after a call that was refused */
-    for (uint32_t i = 0; i < given; i++) {
+    for (uint32_t i = 0; i < in_order; i++) {
         inputs[i].name = model->inputs[i].name.c_str();
         take_input(i, PyTuple_GetItem(values.ptr(), i), is_raw, &is_plain);
     }
@@ -179,9 +182,8 @@ void Call::take_given_output(uint32_t place, const OutputShapes *shapes, uint32_
                              nb::handle array)
 {
     const Port &port = model->outputs[index];
-    sp_host_tensor given = {};
+    sp_host_tensor tensor = {};
     hold(place, array);
-    is_given[place] = true;
     const Py_buffer &view = views[view_count - 1];
     const sp_dtype dtype = dtype_of_format(view.format, view.itemsize);
     const sp_dtype wanted = shapes != nullptr ? shapes->outputs[index].dtype : port.info.dtype;
@@ -189,15 +191,16 @@ void Call::take_given_output(uint32_t place, const OutputShapes *shapes, uint32_
         raise_type("output '%s' is %s; the array given has elements of type %s", port.name.c_str(),
                    dtype_name(wanted), dtype_name(dtype));
     }
-    if (!buffer_shape(view, &given)) {
+    if (!buffer_shape(view, &tensor)) {
         raise_value("output '%s': the array given is not contiguous", port.name.c_str());
     }
-    outputs[place].rank = given.rank;
-    std::copy(given.shape, given.shape + given.rank, outputs[place].shape);
-    if (shapes != nullptr && !shape_is(shapes->outputs[index].shape, given)) {
+    given[place].is_given = true;
+    given[place].rank = tensor.rank;
+    std::copy(tensor.shape, tensor.shape + tensor.rank, given[place].shape);
+    if (shapes != nullptr && !shape_is(shapes->outputs[index].shape, tensor)) {
         raise_value("output '%s' has shape %s; the array given has %s", port.name.c_str(),
                     nb::repr(shapes->outputs[index].shape).c_str(),
-                    shape_text(given.shape, given.rank).c_str());
+                    shape_text(tensor.shape, tensor.rank).c_str());
     }
 }
 
@@ -209,30 +212,32 @@ void Call::take_output(uint32_t place, uint32_t index, nb::handle array)
     else take_given_output(place, known, index, array);
 }
 
-void Call::take_outputs(nb::handle given)
+void Call::take_outputs(nb::handle chosen)
 {
     const auto all = static_cast<uint32_t>(model->outputs.size());
-    const bool is_dict = PyDict_Check(given.ptr());
-    const uint32_t count = given.is_none() ? all : static_cast<uint32_t>(nb::len(given));
+    const bool is_dict = PyDict_Check(chosen.ptr());
+    const uint32_t count = chosen.is_none() ? all : static_cast<uint32_t>(nb::len(chosen));
     if (count > all || (!is_dict && count != all)) {
         raise_type("%u outputs given; the model has %u", count, all);
     }
     outputs.make(count);
     arrays.make(count);
-    is_given.make(count);
+    given.make(count);
     output_index.make(count);
     /* Counted once they have names: the destructor frees what it finds. */
     output_count = count;
     if (!is_dict) {
         for (uint32_t i = 0; i < count; i++) {
-            take_output(i, i, given.is_none() ? nb::handle(Py_None) : nb::handle(given[i]));
+            take_output(i, i, chosen.is_none() ? nb::handle(Py_None) : nb::handle(chosen[i]));
         }
         return;
     }
     uint32_t place = 0;
-    for (const auto &[name, value] : nb::borrow<nb::dict>(given)) {
+    for (const auto &[name, value] : nb::borrow<nb::dict>(chosen)) {
         const int64_t index = Model::find(model->outputs, name);
-        if (index < 0) raise_type("the model has no output '%s'", nb::str(name).c_str());
+        if (index < 0) {
+            raise_type("the model has no output '%s'", text_of(name, "the name of an output"));
+        }
         take_output(place++, static_cast<uint32_t>(index), value);
     }
 }
@@ -262,7 +267,7 @@ bool Call::let_library_allocate()
     model->is_dynamic = true;
     has_key = false;
     for (uint32_t i = 0; i < output_count; i++) {
-        if (is_given[i] || !arrays[i].is_valid()) continue;
+        if (given[i].is_given || !arrays[i].is_valid()) continue;
         has_own = true;
         arrays[i].reset();
         outputs[i].data = nullptr;
@@ -274,11 +279,15 @@ bool Call::let_library_allocate()
 void Call::check_given_shapes()
 {
     for (uint32_t i = 0; i < output_count; i++) {
-        if (!is_given[i]) continue;
-        const nb::object shape = arrays[i].attr("shape");
-        if (shape_is(shape, outputs[i])) continue;
+        const Given &own = given[i];
+        if (!own.is_given) continue;
+        if (own.rank == outputs[i].rank &&
+            std::equal(own.shape, own.shape + own.rank, outputs[i].shape)) {
+            continue;
+        }
         raise_value("output '%s' has shape %s; the array given has %s", outputs[i].name,
-                    shape_text(outputs[i].shape, outputs[i].rank).c_str(), nb::repr(shape).c_str());
+                    shape_text(outputs[i].shape, outputs[i].rank).c_str(),
+                    shape_text(own.shape, own.rank).c_str());
     }
 }
 
@@ -305,7 +314,7 @@ bool Call::has_other_sizes(sp_status status)
     if (known == nullptr) return false;
     if (status == SP_MISMATCH) return true;
     for (uint32_t i = 0; i < output_count && status == SP_OK; i++) {
-        if (!is_given[i] && arrays[i].is_valid() && outputs[i].bytes != outputs[i].capacity) {
+        if (!given[i].is_given && arrays[i].is_valid() && outputs[i].bytes != outputs[i].capacity) {
             return true;
         }
     }

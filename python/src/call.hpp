@@ -86,8 +86,14 @@ class Call
     Few<Py_buffer, 8> views; /* inputs, then outputs; `obj` is NULL if there is none */
     uint32_t view_count = 0;
     Few<nanobind::object> arrays; /* of each output; null: in memory of the library */
-    Few<bool> is_given;           /* the array is the caller's */
-    Few<uint32_t> output_index;   /* in the model */
+    /* Of an array of the caller: its shape, which the run writes over in `outputs`. */
+    struct Given {
+        bool is_given;
+        uint32_t rank;
+        int64_t shape[SP_MAX_RANK];
+    };
+    Few<Given> given;
+    Few<uint32_t> output_index; /* in the model */
     std::vector<int64_t> key;
     const OutputShapes *known = nullptr;
     bool has_key = false;

@@ -13,6 +13,7 @@
 #include <streampool/runtime.h>
 #include <streampool/storage.h>
 
+#include "arguments.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 
@@ -53,6 +54,12 @@ sp_device_info info_of(const Device &device)
     sp_device_info info;
     check(sp_device_get_info(device.handle, &info));
     return info;
+}
+
+bool is_open(sp_device device)
+{
+    sp_device_info info;
+    return device.bits != 0 && sp_device_get_info(device, &info) == SP_OK;
 }
 
 sp_memory_stats stats_of(nb::handle device)
@@ -165,9 +172,11 @@ void bind_memory_calls(nb::module_ &m)
 
 sp_device device_of(nb::handle device)
 {
-    if (nb::isinstance<Device>(device)) return nb::cast<const Device &>(device).handle;
+    if (nb::isinstance<Device>(device)) {
+        return instance_of<Device>(device, "a device", "a Device").handle;
+    }
     if (!PyUnicode_Check(device.ptr())) raise_type("a device is a Device or its name");
-    const char *name = nb::borrow<nb::str>(device).c_str();
+    const char *name = text_of(device, "the name of a device");
     return strcmp(name, "null") == 0 ? shared_null() : opened(name);
 }
 

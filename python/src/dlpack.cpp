@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "arguments.hpp"
 #include "device.hpp"
 #include "errors.hpp"
 #include "future.hpp"
@@ -83,8 +84,10 @@ struct Capsule {
     {
         const nb::ft_object_guard guard(object);
         is_versioned = PyCapsule_IsValid(object.ptr(), "dltensor_versioned");
+        if (!PyCapsule_IsValid(object.ptr(), name())) {
+            raise_value("the capsule has no DLPack tensor, or was used before");
+        }
         void *pointer = PyCapsule_GetPointer(object.ptr(), name());
-        if (pointer == nullptr) throw nb::python_error();
         PyCapsule_SetName(object.ptr(), used_name());
         return pointer;
     }
@@ -98,6 +101,9 @@ nb::object import_capsule(nb::handle object)
 {
     Capsule capsule = {object, false};
     auto imported = std::make_unique<Imported>();
+    if (!PyCapsule_CheckExact(object.ptr())) {
+        raise_kind("the result of __dlpack__()", "a capsule", object);
+    }
     void *pointer = capsule.take();
     imported->drain = drain_imported;
     imported->managed.version = {SP_DLPACK_MAJOR, SP_DLPACK_MINOR};
@@ -174,6 +180,16 @@ nb::tuple dlpack_device(const Tensor &tensor)
     return nb::make_tuple(is_cuda ? SP_DLPACK_CUDA_MANAGED : SP_DLPACK_CPU, 0);
 }
 
+/* Of the newest version that a consumer takes. */
+int64_t major_of(nb::handle max_version)
+{
+    if (max_version.is_none()) return 0;
+    if (!PyTuple_Check(max_version.ptr()) || PyTuple_Size(max_version.ptr()) < 2) {
+        raise_kind("max_version", "a tuple (major, minor)", max_version);
+    }
+    return integer_of(PyTuple_GetItem(max_version.ptr(), 0), "the major version");
+}
+
 /* The protocol's method: the elements are ready when it returns, so a consumer's stream is not
  * needed. */
 nb::object dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
@@ -194,9 +210,7 @@ nb::object dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_versio
         check(unlocked([&] { return sp_tensor_copy(handle, tensor.handle); }));
         return dlpack(nb::cast<const Tensor &>(copied), stream, max_version, dl_device, nb::none());
     }
-    const bool is_versioned =
-        !max_version.is_none() && nb::cast<int>(nb::borrow<nb::tuple>(max_version)[0]) >= 1;
-    return export_capsule(tensor, is_versioned);
+    return export_capsule(tensor, major_of(max_version) >= 1);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "arguments.hpp"
 #include "errors.hpp"
 
 namespace nb = nanobind;
@@ -80,7 +81,7 @@ sp_dtype dtype_of(nb::handle object)
 {
     nb::object name = nb::borrow(object);
     if (!PyUnicode_Check(object.ptr())) name = nb::handle(numpy.dtype)(object).attr("name");
-    const char *text = nb::borrow<nb::str>(name).c_str();
+    const char *text = text_of(name, "a dtype");
     for (uint32_t i = 1; i < dtype_count; i++) {
         if (strcmp(text, rows[i].name) == 0) return static_cast<sp_dtype>(i);
     }

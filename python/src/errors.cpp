@@ -17,11 +17,17 @@ namespace
 /* Of the Python layer, by status: a list of (class, status). process-wide: one interpreter. */
 PyObject *classes;
 
+/* A message may have bytes of a file that are no text, and may be cut inside of a character. */
+nb::object decoded(const char *text)
+{
+    return nb::steal(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
+}
+
 [[noreturn]] void raise_text(PyObject *type, const char *format, va_list arguments)
 {
     char text[512];
     std::vsnprintf(text, sizeof text, format, arguments);
-    PyErr_SetString(type, text);
+    PyErr_SetObject(type, decoded(text).ptr());
     throw nb::python_error();
 }
 
@@ -30,11 +36,7 @@ PyObject *classes;
 nb::object error_of(sp_status status, const char *message)
 {
     const auto pair = nb::borrow<nb::tuple>(PyList_GetItem(classes, status));
-    /* A message may have bytes of a file that are no text. */
-    const char *text = message != nullptr ? message : sp_last_error();
-    nb::object value =
-        nb::steal(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
-    nb::object error = pair[0](value);
+    nb::object error = pair[0](decoded(message != nullptr ? message : sp_last_error()));
     error.attr("status") = pair[1];
     return error;
 }

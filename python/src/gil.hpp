@@ -13,6 +13,7 @@
 
 #include <streampool/status.h>
 
+#include "arguments.hpp"
 #include "exit_guard.h"
 
 namespace py
@@ -74,7 +75,7 @@ template <class Wait> sp_status wait_unlocked(int64_t timeout_ns, Wait wait)
 inline int64_t timeout_of(nanobind::handle seconds)
 {
     if (seconds.is_none()) return -1;
-    const double value = nanobind::cast<double>(seconds);
+    const double value = number_of(seconds, "timeout");
     if (!(value > 0)) return 0;
     return value > 9e9 ? -1 : static_cast<int64_t>(value * 1e9);
 }

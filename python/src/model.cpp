@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "arguments.hpp"
 #include "device.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
@@ -65,7 +66,7 @@ void set_option(LoadOptions *out, const char *name, nb::handle value)
 {
     sp_model_options *o = &out->options;
     if (strcmp(name, "cpu_ops") == 0) {
-        out->cpu_ops = nb::cast<nb::str>(value).c_str();
+        out->cpu_ops = text_of(value, name);
         o->cpu_ops = out->cpu_ops.c_str();
         return;
     }
@@ -84,9 +85,9 @@ void set_option(LoadOptions *out, const char *name, nb::handle value)
     };
     for (const auto &field : fields) {
         if (strcmp(name, field.name) != 0) continue;
-        const uint64_t number = PyLong_AsUnsignedLongLong(value.ptr());
-        if (PyErr_Occurred()) throw nb::python_error();
-        if (field.u64 != nullptr) *field.u64 = number;
+        const int64_t number = integer_of(value, name);
+        if (number < 0) raise_value("%s is %lld; it must not be negative", name, (long long)number);
+        if (field.u64 != nullptr) *field.u64 = static_cast<uint64_t>(number);
         else if (number > UINT32_MAX) raise_value("%s is too large", name);
         else *field.u32 = static_cast<uint32_t>(number);
         return;
@@ -100,14 +101,18 @@ std::unique_ptr<Model> load(nb::handle source, bool is_path, sp_device device, R
     LoadOptions chosen;
     chosen.options.device = device;
     for (const auto &[name, value] : options) {
-        set_option(&chosen, nb::borrow<nb::str>(name).c_str(), value);
+        set_option(&chosen, text_of(name, "the name of an option"), value);
     }
     sp_model handle = {};
     if (is_path) {
-        const std::string path = nb::cast<nb::bytes>(source).c_str();
+        const auto path = nb::borrow<nb::bytes>(source);
+        if (strlen(path.c_str()) != path.size()) raise_value("the path has a null character");
         check(unlocked([&] { return sp_model_load(path.c_str(), &chosen.options, &handle); }));
     } else {
         Py_buffer view;
+        if (!PyObject_CheckBuffer(source.ptr())) {
+            raise_kind("source", "a path, or the bytes of a file", source);
+        }
         if (PyObject_GetBuffer(source.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
         const sp_status status = unlocked([&] {
             return sp_model_load_from_memory(view.buf, static_cast<size_t>(view.len),
@@ -272,7 +277,9 @@ void bind_model(nb::module_ &m)
            const nb::dict &options) {
             return load(source, is_path, device_of(device), release, options).release();
         },
-        nb::rv_policy::take_ownership, "Loads the file of that path (bytes), or the bytes.");
+        nb::arg("source").none(), nb::arg("is_path"), nb::arg("device").none(), nb::arg("release"),
+        nb::arg("options"), nb::rv_policy::take_ownership,
+        "Loads the file of that path (bytes), or the bytes.");
 }
 
 } // namespace py

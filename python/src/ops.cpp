@@ -7,6 +7,7 @@
 
 #include <streampool/operators.h>
 
+#include "arguments.hpp"
 #include "call.hpp"
 #include "device.hpp"
 #include "dtypes.hpp"
@@ -21,6 +22,9 @@ namespace py
 
 namespace
 {
+
+constexpr const char *tensor_kind =
+    "a Tensor, which streampool.tensor() makes of an array, or None";
 
 /* The attributes of a call, and what their fields point to: deques, whose elements stay in place.
  */
@@ -39,7 +43,7 @@ struct Attributes {
     }
     const char *text(nb::handle value)
     {
-        return texts.emplace_back(nb::cast<nb::str>(value).c_str()).c_str();
+        return texts.emplace_back(text_of(value, "an attribute of strings")).c_str();
     }
     void add(nb::handle name, int type, nb::handle value);
     void set_list(sp_op_attribute *attribute, nb::handle value);
@@ -67,22 +71,28 @@ const sp_host_tensor *Attributes::tensor(nb::handle array)
 
 void Attributes::set_list(sp_op_attribute *attribute, nb::handle value)
 {
+    const std::string what = std::string("each value of attribute '") + attribute->name + "'";
+    size_t count = 0; /* as iterated: __len__ of a class may tell another one */
     if (attribute->type == SP_OP_FLOATS) {
         auto &list = floats.emplace_back();
-        for (const nb::handle item : value) list.push_back(nb::cast<float>(item));
-        attribute->count = static_cast<uint32_t>(list.size());
+        for (const nb::handle item : value) {
+            list.push_back(static_cast<float>(number_of(item, what.c_str())));
+        }
         attribute->floats = list.data();
+        count = list.size();
     } else if (attribute->type == SP_OP_INTS) {
         auto &list = ints.emplace_back();
-        for (const nb::handle item : value) list.push_back(nb::cast<int64_t>(item));
-        attribute->count = static_cast<uint32_t>(list.size());
+        for (const nb::handle item : value) list.push_back(integer_of(item, what.c_str()));
         attribute->ints = list.data();
+        count = list.size();
     } else {
         auto &list = strings.emplace_back();
         for (const nb::handle item : value) list.push_back(text(item));
-        attribute->count = static_cast<uint32_t>(list.size());
         attribute->strings = list.data();
+        count = list.size();
     }
+    if (count > UINT32_MAX) raise_value("%s: there are too many", what.c_str());
+    attribute->count = static_cast<uint32_t>(count);
 }
 
 void Attributes::add(nb::handle name, int type, nb::handle value)
@@ -90,12 +100,13 @@ void Attributes::add(nb::handle name, int type, nb::handle value)
     sp_op_attribute attribute = {};
     attribute.name = text(name);
     attribute.type = static_cast<sp_op_attribute_type>(type);
+    const std::string what = std::string("attribute '") + attribute.name + "'";
     switch (attribute.type) {
     case SP_OP_FLOAT:
-        attribute.f = nb::cast<float>(value);
+        attribute.f = static_cast<float>(number_of(value, what.c_str()));
         break;
     case SP_OP_INT:
-        attribute.i = nb::cast<int64_t>(value);
+        attribute.i = integer_of(value, what.c_str());
         break;
     case SP_OP_STRING:
         attribute.s = text(value);
@@ -125,7 +136,9 @@ nb::list run(const char *op, const nb::list &inputs, const nb::list &attributes,
     }
     std::vector<sp_tensor> tensors, results(outputs);
     for (const nb::handle input : inputs) {
-        tensors.push_back(input.is_none() ? sp_tensor{} : nb::cast<const Tensor &>(input).handle);
+        tensors.push_back(input.is_none()
+                              ? sp_tensor{}
+                              : instance_of<Tensor>(input, "an input", tensor_kind).handle);
     }
     sp_op_options options = {};
     options.opset = opset;

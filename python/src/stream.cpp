@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 #include <thread>
 #include <vector>
 
+#include "arguments.hpp"
 #include "device.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -17,18 +20,23 @@ namespace py
 namespace
 {
 
+const Stream &stream_of(nb::handle object)
+{
+    return instance_of<Stream>(object, "stream", "a Stream");
+}
+
 /* `with streampool.stream(s)`; one object may be entered several times, by several threads. */
 class Scope
 {
   public:
     explicit Scope(nb::object of) : stream(std::move(of))
     {
-        (void)nb::cast<const Stream &>(stream);
+        (void)stream_of(stream);
     }
     nb::object enter()
     {
         sp_stream_guard guard;
-        check(sp_stream_guard_begin(nb::cast<const Stream &>(stream).handle, &guard));
+        check(sp_stream_guard_begin(stream_of(stream).handle, &guard));
         const nb::ft_lock_guard scope(lock);
         guards.push_back({std::this_thread::get_id(), guard});
         return stream;
@@ -36,9 +44,7 @@ class Scope
     void exit()
     {
         sp_stream_guard guard;
-        if (!take_own(&guard)) {
-            raise(SP_INVALID, "a scope of a stream ends on a thread that has not entered it");
-        }
+        if (!take_own(&guard)) raise(SP_INVALID, "this thread has not entered the scope");
         check(sp_stream_guard_end(&guard));
     }
 
@@ -75,7 +81,7 @@ sp_stream current_of(sp_device device)
 /* None: the thread's current stream of cpu. */
 sp_stream stream_or_current(nb::handle stream)
 {
-    return stream.is_none() ? current_of({}) : nb::cast<const Stream &>(stream).handle;
+    return stream.is_none() ? current_of({}) : stream_of(stream).handle;
 }
 
 void new_stream(Stream *self, nb::handle device)
@@ -150,7 +156,7 @@ nb::object record_event(const Stream &stream, nb::handle given)
 {
     nb::object event = nb::borrow(given);
     if (given.is_none()) event = nb::cast(new Event(false), nb::rv_policy::take_ownership);
-    check(sp_event_record(nb::cast<const Event &>(event).handle, stream.handle));
+    check(sp_event_record(instance_of<Event>(event, "event", "an Event").handle, stream.handle));
     return event;
 }
 

@@ -5,6 +5,7 @@
 
 #include <streampool/ops.h>
 
+#include "arguments.hpp"
 #include "device.hpp"
 #include "dlpack.hpp"
 #include "dtypes.hpp"
@@ -40,7 +41,11 @@ Sizes sizes_of(const nb::args &arguments)
     const nb::object sequence = is_one ? nb::object(arguments[0]) : nb::object(arguments);
     const size_t count = nb::len(sequence);
     if (count > SP_MAX_RANK) raise_value("%zu dimensions; a tensor has 8 at most", count);
-    for (const nb::handle size : sequence) sizes.values[sizes.count++] = nb::cast<int64_t>(size);
+    for (const nb::handle size : sequence) {
+        /* Again: __len__ of a class may tell another number. */
+        if (sizes.count == SP_MAX_RANK) raise_value("a tensor has 8 dimensions at most");
+        sizes.values[sizes.count++] = integer_of(size, "a size or an axis");
+    }
     return sizes;
 }
 
@@ -96,6 +101,15 @@ nb::object read(const Tensor &tensor)
     PyBuffer_Release(&buffer);
     check(status);
     return array;
+}
+
+/* The same with the elements of bf16 as float32, which has their values. */
+nb::object read_numbers(const Tensor &tensor)
+{
+    if (tensor.info().dtype != SP_BF16) return read(tensor);
+    sp_tensor handle;
+    check(unlocked([&] { return sp_cast(tensor.handle, SP_F32, &handle); }));
+    return read(nb::cast<const Tensor &>(tensor_object(handle)));
 }
 
 /* start, count, step, as of range(). */
@@ -225,7 +239,7 @@ void bind_exchange(nb::class_<Tensor> &c)
         },
         nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
     c.def(
-        "item", [](const Tensor &t) { return nb::object(read(t).attr("item")()); },
+        "item", [](const Tensor &t) { return nb::object(read_numbers(t).attr("item")()); },
         "The only element as a number. ValueError for several.");
     c.def(
         "tolist",
@@ -234,7 +248,8 @@ void bind_exchange(nb::class_<Tensor> &c)
             return nb::object(read(t).attr("tolist")());
         },
         "The elements as nested lists.");
-    c.def("__bool__", [](const Tensor &t) { return nb::cast<bool>(read(t).attr("__bool__")()); });
+    c.def("__bool__",
+          [](const Tensor &t) { return nb::cast<bool>(read_numbers(t).attr("__bool__")()); });
     c.def("__repr__", [](const Tensor &t) {
         const sp_tensor_info info = t.info();
         return nb::str("streampool.Tensor(shape={}, dtype={})")

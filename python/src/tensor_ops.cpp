@@ -3,6 +3,7 @@
 
 #include <streampool/ops.h>
 
+#include "arguments.hpp"
 #include "device.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
@@ -120,7 +121,7 @@ nb::object get_item(nb::handle_t<Tensor> self, nb::handle indices)
         } else if (PySlice_Check(index.ptr())) {
             result = sliced(tensor, axis++, index);
         } else if (PyIndex_Check(index.ptr())) {
-            result = selected(tensor, axis, nb::cast<int64_t>(index));
+            result = selected(tensor, axis, integer_of(index, "an index"));
         } else {
             raise_type("an index is an integer, a slice or None");
         }

@@ -53,13 +53,17 @@ def _of_dlpack(value):
         return tensor.read(), tensor.dtype
 
 
+def _capsule_of(value):
+    try:
+        return value.__dlpack__(max_version=(1, 0))
+    except TypeError:  # of a library before DLPack 1.0
+        return value.__dlpack__()
+
+
 def from_dlpack(value):
     """A Tensor over the memory of another library's array on the host, without a copy."""
     futures().start_drainer()  # memory of the other library is given back by its thread
-    try:
-        return _core.import_dlpack(value.__dlpack__(max_version=(1, 0)))
-    except TypeError:  # of a library before DLPack 1.0
-        return _core.import_dlpack(value.__dlpack__())
+    return _core.import_dlpack(_capsule_of(value))
 
 
 def array_of(value, what: str):
@@ -94,20 +98,22 @@ def _float32_of(bits):
 
 
 def converted(value, dtype: str, what: str):
-    """A contiguous array of that dtype ("none": its own), bfloat16 as uint16."""
+    """A contiguous, aligned array of that dtype ("none": its own), bfloat16 as uint16."""
     array, own = array_of(value, what)
     if dtype == "none" or own == dtype:
-        return np.asarray(array, order="C", dtype=array.dtype.newbyteorder("="))
+        return np.require(array, array.dtype.newbyteorder("="), "CA")
     if not is_lossless(own, dtype):
         raise TypeError(f"{what} is {dtype}; an array of {own} cannot be converted without loss")
     if dtype == "bfloat16":
         return _bfloat16_of(array)
-    return np.asarray(_float32_of(array) if own == "bfloat16" else array, dtype, order="C")
+    return np.require(_float32_of(array) if own == "bfloat16" else array, dtype, "CA")
 
 
 def convert(ports, values, named):
     """(values, named) as the extension takes them."""
     dtypes = {port.name: port.dtype for port in ports}
+    if len(values) > len(ports):
+        raise TypeError(f"{len(values)} inputs given; the model has {len(ports)}")
     return (tuple(converted(value, port.dtype, f"input '{port.name}'")
                   for port, value in zip(ports, values)),
             {name: converted(value, dtypes.get(name, "none"), f"input '{name}'")

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays as inputs and outputs: by which protocols, in which memory, and who keeps them."""
 import array
+import copy
 import gc
 import mmap
+import pickle
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -31,6 +34,69 @@ def test_inputs_by_name_are_converted_too(two):
     for result in (two(b=b, a=a), two(a, b=b), two.submit(b=b, a=a).result(), two.submit(a, b=b).result(),
                    two.run({"a": a, "b": b}), streampool.batch_inference(two, [{"b": b, "a": a}])[0]):
         assert result[0].tolist() == [11, 22] and result[1].tolist() == [-9, -18]
+
+
+def test_names_that_python_has_too():
+    """self and values are parameters of the package's own methods."""
+    names = ("self", "values", "outputs", "is_raw")
+    model = streampool.load(onnx_writer.model(
+        [onnx_writer.node("Sum", names, ["y"])], [onnx_writer.value(n, "float32", ["n"]) for n in names],
+        [onnx_writer.value("y", "float32", ["n"])]))
+    given = {name: np.float32([i]) for i, name in enumerate(names)}
+    for result in (model(**given), model.submit(**given).result(),
+                   streampool.BatchQueue(model).submit(**given).result()):
+        assert result == 6
+
+
+def test_mappings_may_change_during_the_run(slow):
+    """Their names are in memory of the mapping."""
+    value, changing = np.ones((64, 512), np.float32), []
+
+    def change():
+        while not changing:
+            for mapping in mappings:
+                mapping.clear()
+
+    mappings = []
+    thread = threading.Thread(target=change)
+    thread.start()
+    for i in range(20):
+        inputs, outputs = {"".join(["x"]): value}, {"".join(["y"]): None}
+        mappings[:] = [inputs, outputs]
+        try:
+            assert (slow.run(inputs, outputs)["y"] == 1).all()
+        except (TypeError, KeyError):
+            pass  # it was empty before the call
+    changing.append(True)
+    thread.join()
+
+
+def test_arrays_that_are_not_aligned_are_copied(linear, two, x):
+    unaligned = np.zeros(x.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(x.shape)
+    unaligned[:] = x
+    assert not unaligned.flags.aligned
+    for result in (linear(unaligned), linear.run(unaligned), linear.submit(unaligned).result(),
+                   streampool.batch_inference(linear, [unaligned])[0]):
+        assert result.tobytes() == linear(x).tobytes()
+    row = unaligned[0]
+    assert two(row, b=row)[0].tobytes() == two(x[0], x[0])[0].tobytes()
+
+
+def test_buffers_without_a_shape_as_outputs(x):
+    """Before the shapes are known, and after."""
+    model = streampool.load(onnx_writer.two())
+    for _ in range(2):
+        flat = array.array("f", [0] * 4)
+        model.run((x[0], x[1]), (flat, None))
+        assert flat.tolist() == (x[0] + x[1]).tolist()
+        with pytest.raises(ValueError, match=r"has shape \(4,\); the array given has \(5,\)"):
+            model.run((x[0], x[1]), (array.array("f", [0] * 5), None))
+
+
+def test_results_go_to_other_processes(two):
+    result = two(np.float32([1]), np.float32([2]))
+    for other in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        assert type(other) is type(result) and other == result
 
 
 def test_names_that_are_no_identifiers_are_renamed(two):

@@ -4,6 +4,8 @@ import gc
 import time
 import weakref
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,40 @@ def test_a_capsule_is_used_once():
         streampool.from_dlpack(Once())
     with pytest.raises(AttributeError):
         streampool.from_dlpack(3)
+    Once.__dlpack__ = lambda self, max_version=None: 3
+    with pytest.raises(TypeError, match="capsule"):
+        streampool.from_dlpack(Once())
+
+
+def test_one_of_many_threads_gets_a_capsule():
+    """Two of them would give the memory back twice."""
+    for _ in range(300):
+        value = np.zeros(4, np.float32)
+        capsule, got, barrier = value.__dlpack__(), [], threading.Barrier(4)
+
+        class Same:
+            def __dlpack__(self, max_version=None, capsule=capsule):
+                return capsule
+
+        def take(got=got, barrier=barrier, same=Same()):
+            barrier.wait()
+            try:
+                got.append(streampool.from_dlpack(same))
+            except ValueError:
+                pass
+
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(got) == 1
+
+
+@pytest.mark.parametrize("version", [5, (), (1,), "1.0", ("1", 0)])
+def test_a_version_that_is_none(version):
+    with pytest.raises(TypeError):
+        streampool.tensor(np.float32([1])).__dlpack__(max_version=version)
 
 
 def test_results_and_inputs_are_tensors_of_other_libraries(linear, x):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures as exceptions, by kind, with the library's message."""
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -22,6 +25,68 @@ def test_a_count_or_a_name_that_is_wrong(two):
         two.run((a, a), (a,))
     with pytest.raises(TypeError, match="no output 'nothing'"):
         two.run((a, a), {"nothing": None})
+
+
+TEXTS = {
+    "name of an input": lambda text: streampool.load(onnx_writer.linear())(**{text: np.zeros(1)}),
+    "name of an output": lambda text: streampool.load(onnx_writer.linear()).run(
+        np.zeros((1, 4), np.float32), {text: None}),
+    "name of a device": streampool.device,
+    "name of an option": lambda text: streampool.load(onnx_writer.linear(), **{text: 1}),
+    "path": streampool.load,
+    "cpu_ops": lambda text: streampool.load(onnx_writer.linear(), cpu_ops=text),
+    "a dtype": lambda text: streampool.tensor(np.float32([1]), text),
+    "attribute": lambda text: streampool.ops.Gelu(streampool.tensor(np.float32([1])), approximate=text),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_that_c_does_not_hold_is_a_value_error(name):
+    """Half of a surrogate pair has no UTF-8, and a null character would end the text."""
+    with pytest.raises(ValueError, match=name):
+        TEXTS[name]("cpu\0x")
+    with pytest.raises(UnicodeEncodeError):
+        TEXTS[name]("\ud800")
+
+
+def test_arguments_of_another_type(linear):
+    for load in (lambda: streampool.load(None), lambda: streampool.load(3)):
+        with pytest.raises(TypeError, match="source is a path, or the bytes of a file"):
+            load()
+    with pytest.raises(TypeError, match="cpu_ops is a string"):
+        streampool.load(onnx_writer.linear(), cpu_ops=3)
+    with pytest.raises(TypeError, match="max_run_bytes is an integer"):
+        streampool.load(onnx_writer.linear(), max_run_bytes=1e9)
+    with pytest.raises(ValueError, match="max_run_bytes is -1"):
+        streampool.load(onnx_writer.linear(), max_run_bytes=-1)
+    with pytest.raises(TypeError, match="timeout is a number"):
+        linear.submit(np.zeros((2, 4), np.float32)).result("soon")
+
+
+def _failures(tmp_path):
+    for call in (lambda: streampool.load(onnx_writer.linear())(np.zeros((2, 5), np.float32)),
+                 lambda: streampool.load(tmp_path / "none"), lambda: streampool.load(b"")):
+        with pytest.raises(Error) as caught:
+            call()
+        yield caught.value
+
+
+def test_exceptions_go_to_other_processes(tmp_path):
+    for error in [*_failures(tmp_path), Error("own")]:
+        for other in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
+            assert type(other) is type(error) and str(other) == str(error)
+            assert other.__dict__ == error.__dict__
+        assert repr(error).startswith("Error(")
+        assert f"{type(error).__module__}.{type(error).__qualname__}" == "streampool.Error"
+
+
+def test_a_message_of_a_file_that_is_no_text():
+    name = "\u00e9" * 400  # cut inside of a character
+    model = streampool.load(onnx_writer.model(
+        [onnx_writer.node("Neg", [name], ["y"])], [onnx_writer.value(name, "float32", ["n"])],
+        [onnx_writer.value("y", "float32", ["n"])]))
+    with pytest.raises(TypeError, match="\u00e9"):
+        model()
 
 
 def test_a_wrong_shape_is_a_value_error_with_the_librarys_message(linear):

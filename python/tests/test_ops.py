@@ -70,12 +70,50 @@ def test_wrong_calls():
         ops.Relu(x, axis=1)
     with pytest.raises(ValueError):
         ops.Relu(x, x)
-    with pytest.raises((TypeError, RuntimeError)):
+    with pytest.raises(TypeError, match="Tensor, which streampool.tensor.. makes.*ndarray"):
         ops.Relu(np.float32([1]))
-    with pytest.raises((TypeError, RuntimeError)):
-        ops.Softmax(x, axis="one")
+    for axis in ("one", 1.5, None):
+        with pytest.raises(TypeError, match="attribute 'axis' is an integer"):
+            ops.Softmax(x, axis=axis)
+    with pytest.raises(TypeError, match="each value of attribute 'perm' is an integer"):
+        ops.Transpose(x, perm=["a"])
+    with pytest.raises(TypeError, match="a size or an axis is an integer"):
+        x.reshape("ab")
+    with pytest.raises(ValueError, match="64 bits"):
+        x[10**30]
     with pytest.raises(AttributeError):
         ops.If  # noqa: B018
+
+
+class _Lying:
+    """Its length is not the number of its elements."""
+
+    def __init__(self, *elements, length):
+        self._elements, self._length = elements, length
+
+    def __len__(self):
+        return self._length
+
+    def __iter__(self):
+        return iter(self._elements)
+
+    def __getitem__(self, place):
+        return self._elements[place]
+
+
+def test_a_list_has_what_it_iterates_over():
+    x = tensor(np.float32([[1, 2]]))
+    with pytest.raises(ValueError, match="perm has 1 entries"):
+        ops.Transpose(x, perm=_Lying(0, length=1000000))
+    with pytest.raises(ValueError, match="8 dimensions"):
+        x.reshape(_Lying(*[1] * 1000, length=2))
+
+
+def test_numbers_of_bfloat16():
+    for number in (1.0, -2.5, 0.0):
+        x = tensor(np.float32(number)).cast("bfloat16")
+        assert x.item() == number and bool(x) == bool(number)
+    assert not tensor(np.float32(-0.0)).cast("bfloat16")
 
 
 def test_tensors_written_by_one_thread_are_read_by_another():

@@ -66,8 +66,47 @@ def test_a_scope_makes_a_stream_current():
         with streampool.stream(stream):
             raise RuntimeError
     assert streampool.current_stream() == streampool.default_stream()
-    with pytest.raises((TypeError, RuntimeError)):
+    with pytest.raises(TypeError, match="stream is a Stream"):
         streampool.stream(3)
+    with pytest.raises(TypeError, match="timeout is a number"):
+        stream.synchronize("soon")
+    with pytest.raises(ValueError, match="not entered"):
+        scope.__exit__()
+
+
+def test_a_scope_is_entered_by_several_threads():
+    """Each leaves its own: the stream of one is never that of another afterwards."""
+    scope, barrier, wrong = streampool.stream(streampool.Stream()), threading.Barrier(8), []
+
+    def work():
+        own = streampool.Stream()
+        try:
+            with streampool.stream(own):
+                for _ in range(200):
+                    barrier.wait()
+                    with scope:
+                        barrier.wait()
+                    if streampool.current_stream() != own:
+                        wrong.append(threading.get_ident())
+        except BaseException as error:
+            wrong.append(error)
+            barrier.abort()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_null_is_opened_again_after_a_close():
+    device = streampool.device("null")
+    assert streampool.device("null") == device
+    device.close()
+    again = streampool.device("null")
+    assert again != device and again.name.startswith("null")
+    assert streampool.tensor(np.float32([1]), device="null").tolist() == [1]
 
 
 def test_events_are_recorded_waited_for_and_timed():

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments of calls as values of C++. Each raises TypeError for an object of another type, and
+ * ValueError for a value that has no place; `what` names the argument in the message. */
+#ifndef SP_PYTHON_ARGUMENTS_HPP
+#define SP_PYTHON_ARGUMENTS_HPP
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+namespace py
+{
+
+std::string class_name(nanobind::handle object);
+
+/* A string, lent by the object. ValueError for one with a null character, which would end it in C,
+ * or with half of a surrogate pair, which has no UTF-8. */
+const char *text_of(nanobind::handle object, const char *what);
+int64_t integer_of(nanobind::handle object, const char *what);
+double number_of(nanobind::handle object, const char *what);
+
+[[noreturn]] void raise_kind(const char *what, const char *wanted, nanobind::handle object);
+
+/* An object of a class of the extension; `wanted` names the class. */
+template <class T>
+const T &instance_of(nanobind::handle object, const char *what, const char *wanted)
+{
+    if (!nanobind::isinstance<T>(object) || !nanobind::inst_ready(object)) {
+        raise_kind(what, wanted, object);
+    }
+    return *nanobind::inst_ptr<T>(object);
+}
+
+} // namespace py
+
+#endif
