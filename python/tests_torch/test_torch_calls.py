@@ -147,6 +147,32 @@ def test_what_is_no_tensor_is_a_constant():
         f(x, torch.ones(4))
 
 
+class Divided(nn.Module):
+    def forward(self, x, by=0.0, self_=None):
+        return x / by
+
+
+def test_the_sign_of_a_zero_and_nan_as_constants():
+    x = torch.ones(3, 4)
+    f = streampool.torch.compile(Divided(), (x, 0.0))
+    assert bits(f(x, 0.0)) == bits(x / 0.0)
+    with pytest.raises(ValueError, match="'by' is -0.0; it was compiled with the constant 0.0"):
+        f(x, -0.0)
+    f = streampool.torch.compile(Divided(), (x, float("nan")))
+    assert f(x, float("nan")).isnan().all()
+
+
+class Own(nn.Module):
+    def forward(this, self, args):
+        return self - args
+
+
+def test_parameters_with_names_that_the_call_has_too():
+    x, y = torch.randn(3, 4), torch.randn(3, 4)
+    f = streampool.torch.compile(Own(), {"self": x, "args": y})
+    assert bits(f(self=x, args=y)) == bits(f.submit(self=x, args=y).result()) == bits(x - y)
+
+
 def test_nested_inputs_and_outputs_keep_their_structure():
     module = Nested()
     parts = (torch.randn(2, 3), [torch.randn(2, 3), torch.randn(2)])

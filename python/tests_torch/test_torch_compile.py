@@ -86,6 +86,68 @@ def test_the_state_is_frozen():
     assert bits(f(x)) == before
 
 
+class Counting(nn.Module):
+    """Its forward changes the values of one buffer and replaces another."""
+
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Module()
+        self.part.register_buffer("calls", torch.zeros(1))
+        self.register_buffer("last", torch.full((1,), float("nan")))
+        self.register_buffer("none", None)
+
+    def forward(self, x):
+        self.part.calls += 1
+        self.last = x.sum().reshape(1)
+        return x * 2
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_buffers_that_the_module_changes_are_as_before(fails):
+    module = Counting()
+    last = module.last
+    if fails:
+        with pytest.raises(CompileError):
+            streampool.torch.compile(nn.Sequential(module, Returns(lambda x: torch.fft.fft(x).real)), torch.randn(3, 4))
+    else:
+        streampool.torch.compile(module, torch.randn(3, 4))
+    assert module.part.calls == 0 and module.last is last and last.isnan().all() and module.none is None
+    assert list(module._buffers) == ["last", "none"]
+
+
+@pytest.mark.parametrize("function", [lambda x: x // 3, lambda x: torch.floor_divide(x, 3)])
+def test_integers_are_divided_as_the_module_does(function):
+    """PyTorch's exporter rounds toward zero."""
+    example, x = torch.arange(6).reshape(3, 2), torch.tensor([[-7, 7], [-3, 3], [-1, 0]])
+    f = streampool.torch.compile(Returns(function), example)
+    assert f(x).tolist() == function(x).tolist() == [[-3, 2], [-1, 1], [-1, 0]]
+    values = torch.tensor([[-3.5, 3.5]])
+    f = streampool.torch.compile(Returns(function), torch.rand(3, 2))
+    assert bits(f(values)) == bits(function(values))
+
+
+def test_the_exception_that_the_caller_handles_keeps_its_frames():
+    def fail():
+        kept = [1]
+        raise ValueError(kept)
+
+    try:
+        fail()
+    except ValueError as own:
+        with pytest.raises(CompileError):
+            streampool.torch.compile(Returns(lambda x: torch.fft.fft(x).real), torch.randn(3, 4))
+        assert own.__traceback__.tb_next.tb_frame.f_locals["kept"] == [1]
+
+
+def test_an_output_of_what_is_left_of_larger_terms_is_not_refused():
+    """0 but for roundings of terms of magnitude 1, which PyTorch adds in another order."""
+    module = Returns(lambda x: torch.softmax(x, -1).sum(-1) - 1)
+    x = torch.randn(64, 100)
+    want = own_results(module, x)[0]
+    f = streampool.torch.compile(module, x)
+    assert 0 < float((f(x) - want).abs().max()) < 1e-6
+
+
 def test_the_module_is_not_kept():
     module = nn.Sequential(nn.Linear(4, 2), nn.LSTM(2, 2))
     f = streampool.torch.compile(module, torch.randn(3, 4))

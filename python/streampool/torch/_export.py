@@ -4,6 +4,7 @@ import inspect
 import io
 import os
 import re
+import sys
 import threading
 import traceback
 import typing
@@ -13,9 +14,8 @@ import torch
 from . import _structure
 from ._errors import CompileError
 from ._modes import exporting
+from ._symbolic import OPSET
 
-# LayerNormalization, of opset 17, has no form without weights in PyTorch 1.13.
-_OPSET = 16
 # Lines of these are not the module's own.
 _LIBRARIES = (os.path.dirname(torch.__file__), os.path.dirname(__file__))
 # The exporter has state of the process.
@@ -108,29 +108,30 @@ def _place_of(node):
 def _unconvertible(flat, tensors):
     """The operators without an ONNX form: "aten::op at file.py:7", as far as PyTorch tells."""
     try:
-        graph, ops = torch.onnx.utils.unconvertible_ops(flat, tuple(tensors), opset_version=_OPSET)
+        graph, ops = torch.onnx.utils.unconvertible_ops(flat, tuple(tensors), opset_version=OPSET)
     except Exception:  # the text of the first failure must do
         return []
     return list(dict.fromkeys(node.kind() + _place_of(node) for node in graph.nodes()
                               if node.kind() in ops))
 
 
-def _clear_frames(error):
+def _clear_frames(error, outer):
     """Drops the locals of an exception's frames, with what PyTorch 1.13 has freed: as long as Python
-    objects of a freed graph exist, an export may get them for a new graph at the same address."""
-    while error is not None:
+    objects of a freed graph exist, an export may get them for a new graph at the same address.
+    `outer` is what the caller was handling, whose frames are not the exporter's."""
+    while error is not None and error is not outer:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
 
 
 def _file_of(flat, tensors, input_names, output_names, axes):
-    file = io.BytesIO()
+    file, outer = io.BytesIO(), sys.exc_info()[1]
     try:
         torch.onnx.export(flat, tuple(tensors), file, input_names=input_names,
-                          output_names=output_names, dynamic_axes=axes, opset_version=_OPSET,
+                          output_names=output_names, dynamic_axes=axes, opset_version=OPSET,
                           training=torch.onnx.TrainingMode.EVAL, **_FIRST_EXPORTER)
     except Exception as error:
-        _clear_frames(error)
+        _clear_frames(error, outer)
         ops = _unconvertible(flat, tensors)
         what = f"no ONNX form of {', '.join(ops)}: " if ops else ""
         text = (str(error) or type(error).__name__).splitlines()[0]
@@ -138,7 +139,7 @@ def _file_of(flat, tensors, input_names, output_names, axes):
     return file
 
 
-def _export(module, arguments, batch):
+def _export(module, arguments, batch, state):
     flat = _Flat(module, arguments)
     tensors = [tensor.detach().clone() for tensor in arguments.tensors]
     flat.results, outputs = _results_of(flat, tensors)
@@ -147,6 +148,7 @@ def _export(module, arguments, batch):
     axes = {}
     if batch is not None:
         larger = _with_another_row(tensors, batch)
+        state.restore()
         tree, others = _results_of_larger(flat, larger, batch.rows)
         if not _structure.is_same(flat.results, tree):
             raise CompileError(f"{flat.what} returns another structure, or other numbers in it, for "
@@ -156,11 +158,12 @@ def _export(module, arguments, batch):
                 **_free_axes(names, outputs, others, batch.rows)}
     # Of the larger batch: a size of 1 is often taken for a broadcast.
     traced = [tensor.clone() for tensor in examples[-1][0]]
+    state.restore()
     file = _file_of(flat, traced, arguments.names, names, axes)
     return Exported(file, flat.results, names, examples)
 
 
 def export(module, arguments, batch):
     """The module as it is now; `batch` None: all sizes are fixed. One at a time in the process."""
-    with _lock, exporting(module):
-        return _export(module, arguments, batch)
+    with _lock, exporting(module) as state:
+        return _export(module, arguments, batch, state)

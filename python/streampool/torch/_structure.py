@@ -81,7 +81,12 @@ def rebuild(tree, tensors):
 
 
 def _is_equal(one, other):
-    return type(one) is type(other) and (one == other or (one != one and other != other))
+    """The signs of zeros count: 1 / x is another number."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (float, complex)):
+        return repr(one) == repr(other)
+    return one == other
 
 
 def _take_node(tree, value, tensors):
