@@ -291,12 +291,13 @@ void Call::check_given_shapes()
     }
 }
 
-/* Of a model whose shapes do not follow from values, once all outputs were requested. */
+/* Of a model whose shapes do not follow from values, once all outputs were requested. Not of one
+ * that was closed during the run, which succeeds all the same. */
 void Call::learn_shapes()
 {
     if (!has_key || output_count != model->outputs.size()) return;
     sp_model_info info;
-    check(sp_model_get_info(model->open_handle(), &info));
+    if (sp_model_get_info(model->handle, &info) != SP_OK) return;
     if (info.partial_plan_count != 0) model->is_dynamic = true;
     if (model->is_dynamic) return;
     OutputShapes shapes;

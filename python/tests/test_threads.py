@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any number of threads: the bits of a lone run, whatever else runs."""
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -101,6 +102,32 @@ def test_models_are_loaded_used_and_closed_by_threads(x):
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(use, range(100)))) == 1
+
+
+def test_runs_that_were_submitted_before_a_close_have_results(x):
+    """Of the first run too, after which the package notes the shapes of outputs."""
+    expected = streampool.load(onnx_writer.linear())(x).tobytes()
+    for _ in range(20):
+        model = streampool.load(onnx_writer.linear())
+        futures = [model.submit(x) for _ in range(3)]
+        queue = streampool.BatchQueue(model)
+        futures.append(queue.submit(x))
+        queue.close()
+        model.close()
+        assert [future.result(timeout=30).tobytes() for future in futures] == [expected] * 4
+
+
+def test_a_call_during_which_the_model_is_closed_succeeds():
+    value = np.ones((256, 512), np.float32)
+    model = streampool.load(onnx_writer.long_running())
+    results = []
+    thread = threading.Thread(target=lambda: results.append(model(value)))
+    thread.start()
+    while model.statistics()["in_flight"] == 0 and not results:
+        time.sleep(0.001)
+    model.close()
+    thread.join()
+    assert (results[0] == 1).all()
 
 
 def test_a_close_during_runs_ends_them_or_lets_them_finish(x):
