@@ -97,7 +97,7 @@ struct Capsule {
     }
 };
 
-nb::object import_capsule(nb::handle object)
+TensorObject import_capsule(nb::handle object)
 {
     Capsule capsule = {object, false};
     auto imported = std::make_unique<Imported>();
@@ -151,7 +151,7 @@ void end_capsule(PyObject *capsule)
     }
 }
 
-nb::object export_capsule(const Tensor &tensor, bool is_versioned)
+nb::any export_capsule(const Tensor &tensor, bool is_versioned)
 {
     sp_dlpack_managed *managed;
     check(unlocked([&] { return sp_tensor_to_dlpack(tensor.handle, {}, &managed); }));
@@ -168,7 +168,7 @@ nb::object export_capsule(const Tensor &tensor, bool is_versioned)
         capsule = PyCapsule_New(old, "dltensor", end_capsule);
     }
     if (capsule == nullptr) throw nb::python_error();
-    return nb::steal(capsule);
+    return nb::steal<nb::any>(capsule);
 }
 
 /* (type, id), as __dlpack_device__ returns it. */
@@ -192,8 +192,8 @@ int64_t major_of(nb::handle max_version)
 
 /* The protocol's method: the elements are ready when it returns, so a consumer's stream is not
  * needed. */
-nb::object dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
-                  nb::handle dl_device, nb::handle copy)
+nb::any dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
+               nb::handle dl_device, nb::handle copy)
 {
     (void)stream;
     if (!dl_device.is_none() && !dlpack_device(tensor).equal(dl_device)) {

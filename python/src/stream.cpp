@@ -20,6 +20,17 @@ namespace py
 namespace
 {
 
+/* By their names in the stubs. */
+class StreamObject : public nb::object
+{
+    NB_OBJECT(StreamObject, nb::object, "_core.Stream", nb::isinstance<Stream>)
+};
+
+class EventObject : public nb::object
+{
+    NB_OBJECT(EventObject, nb::object, "_core.Event", nb::isinstance<Event>)
+};
+
 const Stream &stream_of(nb::handle object)
 {
     return instance_of<Stream>(object, "stream", "a Stream");
@@ -33,13 +44,13 @@ class Scope
     {
         (void)stream_of(stream);
     }
-    nb::object enter()
+    StreamObject enter()
     {
         sp_stream_guard guard;
         check(sp_stream_guard_begin(stream_of(stream).handle, &guard));
         const nb::ft_lock_guard scope(lock);
         guards.push_back({std::this_thread::get_id(), guard});
-        return stream;
+        return nb::borrow<StreamObject>(stream);
     }
     void exit()
     {
@@ -152,12 +163,12 @@ void stream_wait(sp_stream stream, const Event &event)
 }
 
 /* The event, or a new one for None. */
-nb::object record_event(const Stream &stream, nb::handle given)
+EventObject record_event(const Stream &stream, nb::handle given)
 {
     nb::object event = nb::borrow(given);
     if (given.is_none()) event = nb::cast(new Event(false), nb::rv_policy::take_ownership);
     check(sp_event_record(instance_of<Event>(event, "event", "an Event").handle, stream.handle));
-    return event;
+    return nb::borrow<EventObject>(event);
 }
 
 void bind_stream_class(nb::module_ &m)

@@ -49,8 +49,15 @@ Sizes sizes_of(const nb::args &arguments)
     return sizes;
 }
 
-nb::object axis_view(const Tensor &tensor, sp_status (*make)(sp_tensor, int64_t, sp_tensor *),
-                     int64_t axis)
+using SizesObject = nb::typed<nb::tuple, int, nb::ellipsis>;
+
+SizesObject sizes_object(const int64_t *sizes, uint32_t rank)
+{
+    return nb::borrow<SizesObject>(shape_tuple(sizes, rank));
+}
+
+TensorObject axis_view(const Tensor &tensor, sp_status (*make)(sp_tensor, int64_t, sp_tensor *),
+                       int64_t axis)
 {
     sp_tensor handle;
     check(make(tensor.handle, axis, &handle));
@@ -58,7 +65,7 @@ nb::object axis_view(const Tensor &tensor, sp_status (*make)(sp_tensor, int64_t,
 }
 
 /* A copy of a contiguous buffer; `dtype` is the tensor's, of the buffer's size of element. */
-nb::object tensor_of_buffer(nb::handle array, nb::handle name, nb::handle device)
+TensorObject tensor_of_buffer(nb::handle array, nb::handle name, nb::handle device)
 {
     Py_buffer buffer;
     sp_tensor handle;
@@ -88,7 +95,7 @@ nb::object tensor_of_buffer(nb::handle array, nb::handle name, nb::handle device
 }
 
 /* A copy of the elements; of bf16 as uint16. */
-nb::object read(const Tensor &tensor)
+nb::any read(const Tensor &tensor)
 {
     const sp_tensor_info info = tensor.info();
     const sp_dtype dtype = info.dtype == SP_BF16 ? SP_U16 : info.dtype;
@@ -100,11 +107,11 @@ nb::object read(const Tensor &tensor)
     });
     PyBuffer_Release(&buffer);
     check(status);
-    return array;
+    return nb::borrow<nb::any>(array);
 }
 
 /* The same with the elements of bf16 as float32, which has their values. */
-nb::object read_numbers(const Tensor &tensor)
+nb::any read_numbers(const Tensor &tensor)
 {
     if (tensor.info().dtype != SP_BF16) return read(tensor);
     sp_tensor handle;
@@ -113,8 +120,8 @@ nb::object read_numbers(const Tensor &tensor)
 }
 
 /* start, count, step, as of range(). */
-nb::object axis_slice(const Tensor &tensor, int64_t axis, int64_t start, int64_t count,
-                      int64_t step)
+TensorObject axis_slice(const Tensor &tensor, int64_t axis, int64_t start, int64_t count,
+                        int64_t step)
 {
     sp_tensor handle;
     check(sp_tensor_slice(tensor.handle, axis, start, count, step, &handle));
@@ -202,7 +209,7 @@ void bind_copies(nb::class_<Tensor> &c)
         [](nb::handle_t<Tensor> self, const Tensor &source) {
             const Tensor &t = nb::cast<const Tensor &>(self);
             check(unlocked([&] { return sp_tensor_copy(t.handle, source.handle); }));
-            return nb::borrow(self);
+            return nb::borrow<TensorObject>(self);
         },
         nb::arg("source"), "Copies the elements of a tensor of the same dtype, shape and device.");
     c.def("read", read);
@@ -234,18 +241,18 @@ void bind_exchange(nb::class_<Tensor> &c)
                 raise_value("numpy() of a tensor is a copy; numpy.from_dlpack makes none");
             }
             (void)numpy_dtype(t.info().dtype);
-            const nb::object array = read(t);
-            return dtype.is_none() ? array : nb::object(array.attr("astype")(dtype));
+            const nb::any array = read(t);
+            return dtype.is_none() ? array : nb::borrow<nb::any>(array.attr("astype")(dtype));
         },
         nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
     c.def(
-        "item", [](const Tensor &t) { return nb::object(read_numbers(t).attr("item")()); },
+        "item", [](const Tensor &t) { return nb::borrow<nb::any>(read_numbers(t).attr("item")()); },
         "The only element as a number. ValueError for several.");
     c.def(
         "tolist",
         [](const Tensor &t) {
             (void)numpy_dtype(t.info().dtype);
-            return nb::object(read(t).attr("tolist")());
+            return nb::borrow<nb::any>(read(t).attr("tolist")());
         },
         "The elements as nested lists.");
     c.def("__bool__",
@@ -266,10 +273,10 @@ sp_tensor_info Tensor::info() const
     return info;
 }
 
-nb::object tensor_object(sp_tensor handle)
+TensorObject tensor_object(sp_tensor handle)
 {
     /* The Python layer's class, which has the operators. */
-    return nb::cast(new Tensor(handle), nb::rv_policy::take_ownership);
+    return nb::borrow<TensorObject>(nb::cast(new Tensor(handle), nb::rv_policy::take_ownership));
 }
 
 nb::object tensor_of_memory(std::unique_ptr<HostMemory> memory)
@@ -298,14 +305,14 @@ void bind_tensor(nb::module_ &m)
         "shape",
         [](const Tensor &t) {
             const sp_tensor_info info = t.info();
-            return shape_tuple(info.shape, info.rank);
+            return sizes_object(info.shape, info.rank);
         },
         "Sizes, outermost dimension first.");
     c.def_prop_ro(
         "strides",
         [](const Tensor &t) {
             const sp_tensor_info info = t.info();
-            return shape_tuple(info.strides, info.rank);
+            return sizes_object(info.strides, info.rank);
         },
         "In elements.");
     c.def_prop_ro(

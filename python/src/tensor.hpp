@@ -30,8 +30,14 @@ class Tensor
     const sp_tensor handle;
 };
 
+/* A Tensor of Python, by its name in the stubs. */
+class TensorObject : public nanobind::object
+{
+    NB_OBJECT(TensorObject, nanobind::object, "_core.Tensor", nanobind::isinstance<Tensor>)
+};
+
 /* The object owns the handle. */
-nanobind::object tensor_object(sp_tensor handle);
+TensorObject tensor_object(sp_tensor handle);
 
 /* A tensor over an output that the library has allocated, without a copy. */
 nanobind::object tensor_of_memory(std::unique_ptr<HostMemory> memory);

@@ -19,7 +19,7 @@ namespace
 
 /* A number as a tensor of rank 0 with the dtype of the other operand. A float for a tensor of
  * integers is refused: the result would lose it. */
-nb::object scalar_of(nb::handle number, const Tensor &like)
+TensorObject scalar_of(nb::handle number, const Tensor &like)
 {
     const sp_tensor_info info = like.info();
     const bool is_float = info.dtype <= SP_BF16;
@@ -38,7 +38,7 @@ nb::object scalar_of(nb::handle number, const Tensor &like)
     });
     PyBuffer_Release(&buffer);
     check(status);
-    nb::object scalar = tensor_object(handle);
+    TensorObject scalar = tensor_object(handle);
     if (staged == info.dtype) return scalar;
     check(unlocked([&] { return sp_cast(handle, info.dtype, &cast); }));
     return tensor_object(cast);
@@ -53,10 +53,11 @@ nb::object operand_of(nb::handle value, const Tensor &other)
     return is_number ? scalar_of(value, other) : nb::object();
 }
 
-template <bool is_reflected> nb::object binary(const char *op, const Tensor &self, nb::handle value)
+template <bool is_reflected>
+TensorObject binary(const char *op, const Tensor &self, nb::handle value)
 {
     const nb::object operand = operand_of(value, self);
-    if (!operand.is_valid()) return nb::borrow(Py_NotImplemented);
+    if (!operand.is_valid()) return nb::borrow<TensorObject>(Py_NotImplemented);
     const sp_tensor other = nb::cast<const Tensor &>(operand).handle;
     const sp_tensor inputs[] = {is_reflected ? other : self.handle,
                                 is_reflected ? self.handle : other};
@@ -65,7 +66,7 @@ template <bool is_reflected> nb::object binary(const char *op, const Tensor &sel
     return tensor_object(result);
 }
 
-nb::object unary(const char *op, const Tensor &self)
+TensorObject unary(const char *op, const Tensor &self)
 {
     sp_tensor result;
     check(unlocked([&] { return sp_op_run(op, nullptr, &self.handle, 1, &result, 1); }));
@@ -74,7 +75,7 @@ nb::object unary(const char *op, const Tensor &self)
 
 /* ---- indices ---- */
 
-nb::object sliced(const Tensor &tensor, int64_t axis, nb::handle slice)
+TensorObject sliced(const Tensor &tensor, int64_t axis, nb::handle slice)
 {
     Py_ssize_t start, stop, step;
     const sp_tensor_info info = tensor.info();
@@ -86,7 +87,7 @@ nb::object sliced(const Tensor &tensor, int64_t axis, nb::handle slice)
     return tensor_object(handle);
 }
 
-nb::object selected(const Tensor &tensor, int64_t axis, int64_t index)
+TensorObject selected(const Tensor &tensor, int64_t axis, int64_t index)
 {
     const sp_tensor_info info = tensor.info();
     sp_tensor handle;
@@ -99,7 +100,7 @@ nb::object selected(const Tensor &tensor, int64_t axis, int64_t index)
     return tensor_object(handle);
 }
 
-nb::object unsqueezed(const Tensor &tensor, int64_t axis)
+TensorObject unsqueezed(const Tensor &tensor, int64_t axis)
 {
     sp_tensor handle;
     check(sp_tensor_unsqueeze(tensor.handle, axis, &handle));
@@ -107,9 +108,9 @@ nb::object unsqueezed(const Tensor &tensor, int64_t axis)
 }
 
 /* Integers, slices and None, one or a tuple of them. A view. */
-nb::object get_item(nb::handle_t<Tensor> self, nb::handle indices)
+TensorObject get_item(nb::handle_t<Tensor> self, nb::handle indices)
 {
-    nb::object result = nb::borrow(self);
+    auto result = nb::borrow<TensorObject>(self);
     const bool is_tuple = PyTuple_Check(indices.ptr());
     const nb::tuple all =
         is_tuple ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(nb::borrow(indices));

@@ -43,7 +43,7 @@ class BatchQueue:
         self._core = _core.BatchQueue(
             model._core, *_options(max_batch, max_delay, workers, max_waiting, refuse_when_full))
 
-    def submit(self, /, *values, **named) -> "Future":
+    def submit(self, /, *values: typing.Any, **named: typing.Any) -> "Future":
         """Submits a run, as Model.submit."""
         return self._model._submit(self._core, values, named)
 
@@ -56,7 +56,7 @@ class BatchQueue:
         """Runs that are in the queue now wait for no others."""
         self._core.flush()
 
-    def statistics(self) -> dict:
+    def statistics(self) -> "dict[str, typing.Any]":
         """Counts of requests and batches, by name; times in nanoseconds."""
         return self._core.statistics()
 
@@ -64,19 +64,19 @@ class BatchQueue:
         """Ends the queue. Runs inside complete; later calls raise Error."""
         self._core.close()
 
-    def __enter__(self):
+    def __enter__(self) -> typing.Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-def configure_batch_queue(queue: BatchQueue, **options) -> None:
+def configure_batch_queue(queue: BatchQueue, **options: typing.Any) -> None:
     """Replaces the options of a queue: queue.configure(**options)."""
     queue.configure(**options)
 
 
-def batch_inference(model: Model, requests) -> list:
+def batch_inference(model: Model, requests: "typing.Iterable[typing.Any]") -> "list[typing.Any]":
     """Runs the model on many inputs, each an array, a sequence or a mapping, as batches.
 
     Returns the results in order, each as a call would. If one fails, all others are computed, and

@@ -3,6 +3,8 @@
 
 An array is converted only where the dtype of the input has each value of the array's dtype.
 """
+import typing
+
 import numpy as np
 
 from . import _core
@@ -60,7 +62,7 @@ def _capsule_of(value):
         return value.__dlpack__()
 
 
-def from_dlpack(value):
+def from_dlpack(value: typing.Any) -> _core.Tensor:
     """A Tensor over the memory of another library's array on the host, without a copy."""
     futures().start_drainer()  # memory of the other library is given back by its thread
     return _core.import_dlpack(_capsule_of(value))

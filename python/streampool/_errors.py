@@ -4,9 +4,32 @@ import enum
 
 from . import _core
 
-Status = enum.IntEnum("Status", {name.removeprefix("SP_"): value
-                                 for name, value, _ in _core.statuses()}, module="streampool")
-Status.__doc__ = "Status codes of the library."
+
+class Status(enum.IntEnum):
+    """Status codes of the library."""
+
+    OK = 0
+    INVALID = 1
+    OUT_OF_MEMORY = 2
+    EXHAUSTED = 3
+    BUSY = 4
+    TIMEOUT = 5
+    NOT_READY = 6
+    DEADLOCK = 7
+    DEVICE_LOST = 8
+    FAILED = 9
+    CANCELLED = 10
+    CLOSED = 11
+    FORKED = 12
+    UNSUPPORTED = 13
+    CORRUPT = 14
+    IO = 15
+    NOT_FOUND = 16
+    MISMATCH = 17
+    INTERNAL = 18
+
+
+Status.__module__ = "streampool"
 
 
 def _restored(status, arguments, state):

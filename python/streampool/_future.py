@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import threading
+import typing
 import weakref
 
 from . import _core
@@ -81,7 +82,7 @@ class Future(concurrent.futures.Future):
                 raise TimeoutError("the run is not done yet")
             self._complete()
 
-    def result(self, timeout=None):
+    def result(self, timeout: "float | None" = None) -> typing.Any:
         """The result of the run; waits for it, at most `timeout` seconds.
 
         Raises TimeoutError, CancelledError, or what the run has failed with.
@@ -89,18 +90,18 @@ class Future(concurrent.futures.Future):
         self._wait(timeout)
         return super().result()
 
-    def exception(self, timeout=None):
+    def exception(self, timeout: "float | None" = None) -> "BaseException | None":
         """The exception of the run, or None; waits as result()."""
         self._wait(timeout)
         return super().exception()
 
-    def cancel(self):
+    def cancel(self) -> bool:
         """Asks the run to end early. Returns False, since it has begun."""
         if not self.done():
             self._run.cancel()
         return False
 
-    def __await__(self):
+    def __await__(self) -> "typing.Generator[typing.Any, None, typing.Any]":
         if not self.done():
             loop = _running_loop()
             if loop is None:

@@ -70,7 +70,7 @@ class Model:
             self._type = _outputs_type(tuple(port.name for port in self.outputs))
         self._finish = _same if self._type is None else self._type._make
 
-    def __call__(self, /, *values, **named):
+    def __call__(self, /, *values: typing.Any, **named: typing.Any) -> typing.Any:
         """Runs the model on arrays in the order of its inputs, or by name, and waits.
 
         Returns one new array, or a named tuple of them in the order of the outputs. A bfloat16
@@ -82,7 +82,7 @@ class Model:
             result = _call(self._core, *convert(self.inputs, values, named), None, True)
         return result if self._type is None else tuple.__new__(self._type, result)
 
-    def run(self, inputs, outputs=None):
+    def run(self, inputs: typing.Any, outputs: typing.Any = None) -> typing.Any:
         """Runs the model on one array, a sequence or a mapping of arrays, and waits.
 
         `outputs` None is as a call. One array is the only output. A sequence has an array for each
@@ -105,7 +105,7 @@ class Model:
             return dict(zip(outputs, result))
         return result if self._type is None else tuple.__new__(self._type, result)
 
-    def submit(self, /, *values, **named) -> "Future":
+    def submit(self, /, *values: typing.Any, **named: typing.Any) -> "Future":
         """Submits a run and returns its future, whose result is what a call returns.
 
         The arrays must not be written before the future is done; it keeps them alive. In an event
@@ -139,10 +139,10 @@ class Model:
         """Releases the model. Runs in flight finish; later calls raise Error."""
         self._core.close()
 
-    def __enter__(self):
+    def __enter__(self) -> typing.Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __repr__(self):
@@ -151,7 +151,8 @@ class Model:
         return f"<streampool.Model ({names[0]}) -> ({names[1]}){state}>"
 
 
-def load(source, device="cpu", *, release_gil="auto", **options) -> Model:
+def load(source: typing.Any, device: typing.Any = "cpu", *, release_gil: "bool | str" = "auto",
+         **options: typing.Any) -> Model:
     """Loads an ONNX model from a path, or from the bytes of a file.
 
     `release_gil`: "auto" keeps the interpreter's lock for runs that are expected to take less than

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors from arrays."""
+import typing
+
 from . import _core
 from ._convert import array_of, converted
 from ._core import Tensor
 
 
-def tensor(array, dtype=None, device="cpu") -> Tensor:
+def tensor(array: typing.Any, dtype: typing.Any = None, device: typing.Any = "cpu") -> Tensor:
     """A tensor with a copy of an array's elements, on a device.
 
     `dtype` None is the array's own; another one must have each value of it (TypeError).

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of docs/python.md and README.md print what the pages say."""
+import inspect
 import os
 import pathlib
 import subprocess
 import sys
+import typing
 
 import pytest
 
@@ -29,6 +31,22 @@ def test_the_stubs_have_what_the_extension_has():
     for name in ("class Tensor", "class Stream", "class Event", "def memory_stats", "def synchronize"):
         assert name in stub
     assert (pathlib.Path(streampool.__file__).parent / "py.typed").is_file()
+
+
+def test_results_have_types():
+    """An object of the stubs has no methods to a type checker."""
+    stub = (pathlib.Path(streampool.__file__).parent / "_core.pyi").read_text()
+    for name in ("Tensor", "Stream", "Event", "stream"):
+        methods = stub.split(f"\nclass {name}:\n")[1].split("\nclass ")[0].split("\ndef ")[0]
+        assert "def " in methods and "-> object" not in methods, name
+    assert "def shape(self) -> tuple[int, ...]" in stub and "def numpy(self) -> Any" in stub
+    for function in (streampool.Model.__call__, streampool.Model.submit, streampool.Model.run, streampool.load,
+                     streampool.Future.result, streampool.from_dlpack, streampool.tensor,
+                     streampool.batch_inference, streampool.BatchQueue.submit):
+        hints = typing.get_type_hints(function)
+        assert hints["return"] is not type(None), function
+        parameters = set(inspect.signature(function).parameters) - {"self"}
+        assert parameters <= set(hints), function
 
 
 @pytest.mark.parametrize("arguments, expected", [(["--version"], "streampool 0.1.0"),

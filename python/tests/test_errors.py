@@ -173,3 +173,5 @@ def test_a_closed_model_raises(x):
 
 def test_the_statuses_are_the_librarys():
     assert Status.INVALID == 1 and Status(18).name == "INTERNAL" and len(Status) == 19
+    own = [(f"SP_{status.name}", status.value) for status in Status]
+    assert own == [(name, value) for name, value, _ in streampool._core.statuses()]

@@ -58,7 +58,7 @@ class CompiledModule:
         is_single = isinstance(exported.results, _structure.Leaf)
         self._finish = _tensor_of if is_single else self._rebuilt
 
-    def __call__(self, /, *args, **kwargs):
+    def __call__(self, /, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         """Computes the module's result for tensors, in the form of the example inputs, and waits.
 
         Inputs are contiguous, of the example's dtypes and on the CPU; others than contiguous ones are
@@ -77,7 +77,7 @@ class CompiledModule:
             result = self._call_converted(self._arrays_of(args, kwargs))
         return self._finish(result)
 
-    def submit(self, /, *args, **kwargs) -> "Future":
+    def submit(self, /, *args: typing.Any, **kwargs: typing.Any) -> "Future":
         """Submits a run and returns its future, whose result is what a call returns.
 
         The tensors must not be written before the future is done; it keeps them alive. Otherwise as
