@@ -74,8 +74,8 @@ class Model:
         """Runs the model on arrays in the order of its inputs, or by name, and waits.
 
         Returns one new array, or a named tuple of them in the order of the outputs. A bfloat16
-        output is a Tensor. Raises TypeError (count, name, dtype of inputs), ValueError (shapes),
-        MemoryError, Error.
+        output is a Tensor. Raises TypeError (count or dtype of inputs, one that is missing), ValueError
+        (shapes, names that no input has), MemoryError, Error.
         """
         result = _call(self._core, values, named, None, False)
         if result is NotImplemented:
@@ -86,8 +86,9 @@ class Model:
         """Runs the model on one array, a sequence or a mapping of arrays, and waits.
 
         `outputs` None is as a call. One array is the only output. A sequence has an array for each
-        output, or None for a new one; the results are a named tuple of them. A mapping requests the outputs that it names, and the
-        results are a dict. Arrays given are writable, contiguous, of the output's dtype and shape:
+        output, or None for a new one; the results are a named tuple of them. A mapping requests the
+        outputs that it names, and the results are a dict. Arrays given are writable, contiguous,
+        aligned, of the output's dtype and shape, and overlap neither inputs nor each other:
         TypeError or ValueError otherwise, with their elements undefined where the shape is known
         only after the run.
         """

@@ -45,9 +45,9 @@ def _load(exported, what, device, options):
                            error.status) from error
 
 
-def compile(module: torch.nn.Module, example_inputs: "typing.Any", *, example_kwargs: "dict | None" = None,
-            dynamic_batch: "bool | dict[str, int]" = True, check: bool = True, device: "typing.Any" = "cpu",
-            **options: "typing.Any") -> CompiledModule:
+def compile(module: torch.nn.Module, example_inputs: typing.Any, *, example_kwargs: "dict | None" = None,
+            dynamic_batch: "bool | dict[str, int]" = True, check: bool = True, device: typing.Any = "cpu",
+            **options: typing.Any) -> CompiledModule:
     """Compiles a module, as it is now, into a function of tensors that any number of threads call.
 
     example_inputs: a tensor, a tuple of positional arguments or a dict of keyword arguments, with
