@@ -18,7 +18,7 @@ namespace
 {
 
 /* A number as a tensor of rank 0 with the dtype of the other operand. A float for a tensor of
- * integers is refused: the result would lose it. */
+ * integers, and an integer out of their range, are refused: the result would lose them. */
 TensorObject scalar_of(nb::handle number, const Tensor &like)
 {
     const sp_tensor_info info = like.info();
@@ -29,6 +29,12 @@ TensorObject scalar_of(nb::handle number, const Tensor &like)
     const sp_dtype staged = info.dtype == SP_BF16 ? SP_F32 : info.dtype;
     const nb::object array =
         nb::module_::import_("numpy").attr("array")(number, numpy_dtype(staged));
+    /* NumPy before 2 wraps integers around. */
+    if (!is_float && !nb::object(array.attr("item")()).equal(number)) {
+        PyErr_Format(PyExc_OverflowError, "%R does not fit a tensor of dtype %s", number.ptr(),
+                     dtype_name(info.dtype));
+        throw nb::python_error();
+    }
     Py_buffer buffer;
     sp_tensor handle, cast;
     if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw nb::python_error();

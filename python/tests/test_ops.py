@@ -85,6 +85,16 @@ def test_wrong_calls():
         ops.If  # noqa: B018
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_numbers_that_do_not_fit_are_refused():
+    for dtype, number in (("int8", 300), ("uint8", -1), ("int64", 2**63), ("bool", 2), ("float32", 10**400)):
+        with pytest.raises(OverflowError):
+            tensor(np.zeros(1, dtype)) + number
+    assert (tensor(np.int8([1])) + -128).tolist() == [-127]
+    assert (tensor(np.uint64([0])) + (2**64 - 1)).tolist() == [2**64 - 1]
+    assert (tensor(np.bool_([True])) & True).tolist() == [True]
+
+
 class _Lying:
     """Its length is not the number of its elements."""
 
