@@ -34,7 +34,8 @@ void rows_model_prove(rows_model *model, uint64_t rows)
                                 &model->proof));
 }
 
-static const sp_graph_plan *compile(const rows_model *model, bool is_many)
+/* `is_for_cpu`: with the layouts and strides of plans for the CPU. */
+static const sp_graph_plan *compile(const rows_model *model, bool is_many, bool is_for_cpu)
 {
     const sp_rows_proof *proof = &model->proof;
     const sp_plan_request request = {.inputs = is_many ? model->many : model->single,
@@ -43,7 +44,9 @@ static const sp_graph_plan *compile(const rows_model *model, bool is_many)
                                      .reshapes = proof->reshapes,
                                      .repeats = proof->repeats,
                                      .reshape_count = is_many ? proof->reshape_count : 0,
-                                     .repeat_count = is_many ? proof->repeat_count : 0};
+                                     .repeat_count = is_many ? proof->repeat_count : 0,
+                                     .is_blocked = is_for_cpu,
+                                     .is_strided = is_for_cpu};
     const sp_graph_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(model->graph, &request, &plan));
     if (plan != NULL) CHECK_OK(sp__plan_check(plan));
@@ -115,10 +118,11 @@ static bool plans_agree(const rows_model *model, const sp_graph_plan *many_plan,
     return is_same;
 }
 
-bool rows_model_check(const rows_model *model, uint64_t rows)
+/* The batch's plan, for the CPU or not, against the plan of one row without layouts. */
+static bool check_plan(const rows_model *model, uint64_t rows, bool is_for_cpu)
 {
-    const sp_graph_plan *many = compile(model, true);
-    const sp_graph_plan *single = compile(model, false);
+    const sp_graph_plan *many = compile(model, true, is_for_cpu);
+    const sp_graph_plan *single = compile(model, false, false);
     sp_array *inputs = calloc((size_t)rows * ROWS_PORTS, sizeof *inputs);
     bool is_same = many != NULL && single != NULL && inputs != NULL;
     if (is_same) is_same = plans_agree(model, many, single, rows, inputs);
@@ -127,6 +131,11 @@ bool rows_model_check(const rows_model *model, uint64_t rows)
     sp__plan_destroy(many);
     sp__plan_destroy(single);
     return is_same;
+}
+
+bool rows_model_check(const rows_model *model, uint64_t rows)
+{
+    return check_plan(model, rows, false) && check_plan(model, rows, true);
 }
 
 /* ---- small models ---- */

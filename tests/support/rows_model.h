@@ -26,7 +26,8 @@ void rows_model_deinit(rows_model *model); /* the graph too */
 void rows_model_prove(rows_model *model, uint64_t rows);
 
 /* For a model that is separable: random rows, near the inputs, have the same bits alone and as a
- * batch. False, after a failed check: they differ. */
+ * batch, in a plan for the CPU and in one for other devices. False, after a failed check: they
+ * differ. */
 bool rows_model_check(const rows_model *model, uint64_t rows);
 
 /* ---- small models ---- */

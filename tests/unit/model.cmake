@@ -2,7 +2,9 @@
 # The tests of src/tensor, src/io, src/ops, src/graph, src/plan and src/exec: make test L=ops
 add_library(sp_model_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/conv_cases.c
+    ${PROJECT_SOURCE_DIR}/tests/support/fused_graph.c
     ${PROJECT_SOURCE_DIR}/tests/support/fused_plans.c
+    ${PROJECT_SOURCE_DIR}/tests/support/graph_draw.c
     ${PROJECT_SOURCE_DIR}/tests/support/image_graph.c
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
     ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
@@ -26,7 +28,7 @@ foreach(suite IN ITEMS
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm graph:graph_pad
     plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse
     plan:plan_fuse_norm plan:plan_fuse_gate plan:plan_fuse_look_up plan:plan_fuse_moments
-    plan:plan_fuse_attention plan:plan_fuse_masks
+    plan:plan_fuse_attention plan:plan_fuse_masks plan:fused_graphs
     plan:plan_key plan:segments plan:plan_blocks
     plan:plan_join plan:plan_slices plan:plan_strides plan:plan_view
     exec:port_overlap exec:run_estimate exec:run_slots exec:wait_queue

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/image_graph.h"
 #include "support/rows_model.h"
 #include "support/test.h"
 
@@ -343,6 +344,36 @@ TEST(random_graphs_have_the_bits_of_their_rows)
         rows_model model;
         graph_draw(seed, &model);
         REQUIRE(model.graph != NULL);
+        rows_model_prove(&model, 2 + seed % 3);
+        bool is_right = true;
+        if (model.proof.is_separable) is_right = rows_model_check(&model, 2 + seed % 3);
+        separable += model.proof.is_separable;
+        rows_model_deinit(&model);
+        if (!is_right) test_note("seed %llu", (unsigned long long)seed);
+        REQUIRE(is_right);
+    }
+    CHECK(separable > count / 10);
+    test_note("%llu of %llu separable", (unsigned long long)separable, (unsigned long long)count);
+}
+
+/* One image is a row. */
+TEST(random_graphs_of_images_have_the_bits_of_their_rows)
+{
+    const uint64_t count = test_count(20000, 400);
+    uint64_t separable = 0;
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        image_graph maker;
+        sp_array x[ROWS_PORTS] = {0};
+        rows_model model;
+        sp_shape shape;
+        const sp_graph *graph = image_graph_make(&maker, seed, &shape);
+        REQUIRE(graph != NULL);
+        if (shape.dims[0] > 1) {
+            sp__graph_destroy(graph);
+            continue;
+        }
+        x[0] = data_floats(&maker.random, &shape);
+        rows_model_init(graph, x, &model);
         rows_model_prove(&model, 2 + seed % 3);
         bool is_right = true;
         if (model.proof.is_separable) is_right = rows_model_check(&model, 2 + seed % 3);
