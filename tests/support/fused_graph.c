@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/fused_graph.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -29,7 +30,7 @@ static graph_value tanh_gate(graph_draw *g, graph_value x)
 {
     const graph_value cube = draw_mul(g, x, draw_mul(g, x, draw_times(g, x, 0.044715f)));
     const graph_value tanh = draw_unary(g, "Tanh", draw_times(g, draw_add(g, x, cube), 0.7978846f));
-    return draw_mul(g, x, draw_times(g, draw_plus(g, tanh, 1), 0.5f));
+    return draw_mul(g, x, draw_times(g, draw_plus(g, tanh, 1), 0.7f));
 }
 
 static const char *any_of(graph_draw *g, const char *const *names, uint32_t count)
@@ -207,15 +208,36 @@ static graph_value scatter(graph_draw *g, graph_value x)
     return y;
 }
 
+/* The sum of the halves of an axis, one of which is moved, or one half. */
+static graph_value split(graph_draw *g, graph_value x)
+{
+    sp_shape shape = x.shape;
+    const int64_t axis = draw_pick(g, 0, shape.rank - 1), size = shape.dims[axis];
+    if (size % 2 != 0) return transpose_any(g, x);
+    shape.dims[axis] = size / 2;
+    const graph_value sizes = draw_list(g, (int64_t[]){size / 2, size / 2}, 2);
+    const graph_value a = draw_value(g, &shape), b = draw_value(g, &shape);
+    char inputs[40], outputs[40];
+    (void)snprintf(inputs, sizeof inputs, "%s %s", x.name, sizes.name);
+    (void)snprintf(outputs, sizeof outputs, "%s %s", a.name, b.name);
+    writer node = make_node("Split", inputs, outputs);
+    add_attribute_int(&node, "axis", axis);
+    add_node(&g->graph, node);
+    if (draw_one_in(g, 2)) return transpose_any(g, b);
+    return draw_add(g, a, transpose_last(g, transpose_last(g, b)));
+}
+
 static graph_value move(graph_draw *g, graph_value x)
 {
-    switch (draw_pick(g, 0, 4)) {
+    switch (draw_pick(g, 0, 5)) {
     case 0:
         return reshape(g, x);
     case 1:
         return slice(g, x);
     case 2:
         return scatter(g, x);
+    case 3:
+        return split(g, x);
     default:
         return transpose_any(g, x);
     }
@@ -250,10 +272,14 @@ static graph_value addend(graph_draw *g, graph_value x)
     return draw_constant(g, &shape);
 }
 
+/* Behind a product may be the sum with a constant, or with what is computed after the product. */
 static graph_value product(graph_draw *g, graph_value x)
 {
     const int64_t depth = x.shape.dims[x.shape.rank - 1];
-    const graph_value y = matmul(g, x, draw_constant(g, &SHAPE(depth, draw_pick(g, 1, 20))));
+    const bool is_square = draw_one_in(g, 3);
+    const int64_t columns = is_square ? depth : draw_pick(g, 1, 20);
+    const graph_value y = matmul(g, x, draw_constant(g, &SHAPE(depth, columns)));
+    if (is_square) return draw_add(g, y, function(g, x));
     return draw_one_in(g, 2) ? y : draw_add(g, y, addend(g, y));
 }
 
@@ -269,7 +295,8 @@ static graph_value chosen(graph_draw *g, graph_value x)
     static uint8_t bytes[MOST_ELEMENTS * 20];
     sp_shape shape = some_dims(g, &x.shape);
     if (!draw_one_in(g, 8)) shape.dims[shape.rank - 1] = x.shape.dims[shape.rank - 1];
-    const graph_value condition = draw_value(g, &shape), fill = draw_number(g, -1e9f);
+    const graph_value condition = draw_value(g, &shape),
+                      fill = draw_number(g, draw_one_in(g, 2) ? -1e9f : 0.7f);
     const uint64_t count = sp__shape_count(&shape);
     if (count > sizeof bytes) return x;
     for (uint64_t i = 0; i < count; i++) bytes[i] = draw_one_in(g, 3);
@@ -330,7 +357,7 @@ static graph_value step(graph_draw *g, graph_value x)
 /* A matrix, or several, of sizes around those of vectors and of what is computed together. */
 static sp_shape input_shape(graph_draw *g)
 {
-    static const int64_t sizes[] = {1, 2, 3, 7, 8, 9, 16, 17, 20, 33};
+    static const int64_t sizes[] = {1, 2, 3, 7, 8, 9, 16, 17, 20, 33, 70};
     sp_shape shape = {.rank = (uint32_t)draw_pick(g, 2, 4)};
     for (uint32_t i = 0; i < shape.rank; i++) {
         shape.dims[i] = i + 2 < shape.rank
