@@ -32,12 +32,19 @@ sp_device opened(const char *kind)
     return handle;
 }
 
-/* What "null" names where no object is made: one device, opened by the first use. */
+bool is_open(sp_device device)
+{
+    sp_device_info info;
+    return device.bits != 0 && sp_device_get_info(device, &info) == SP_OK;
+}
+
+/* What "null" names where no object is made: one device, opened by the first use, and again by the
+ * first after a close. */
 sp_device shared_null()
 {
-    static std::atomic<sp_device> null = {}; /* process-wide; written once */
+    static std::atomic<sp_device> null = {}; /* process-wide */
     sp_device known = null;
-    if (known.bits != 0) return known;
+    if (is_open(known)) return known;
     const sp_device own = opened("null");
     if (null.compare_exchange_strong(known, own)) return own;
     check(unlocked([&] { return sp_device_close(own); })); /* another thread was first */
@@ -54,12 +61,6 @@ sp_device_info info_of(const Device &device)
     sp_device_info info;
     check(sp_device_get_info(device.handle, &info));
     return info;
-}
-
-bool is_open(sp_device device)
-{
-    sp_device_info info;
-    return device.bits != 0 && sp_device_get_info(device, &info) == SP_OK;
 }
 
 sp_memory_stats stats_of(nb::handle device)
