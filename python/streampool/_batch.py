@@ -3,12 +3,11 @@
 import operator
 import typing
 
+import streampool  # whose Future is imported by its first use
+
 from . import _core
 from ._convert import convert
 from ._model import Model, _as_pair
-
-if typing.TYPE_CHECKING:
-    from ._future import Future
 
 _MOST_SECONDS = 2**32  # in nanoseconds they fit 64 bits
 
@@ -43,7 +42,7 @@ class BatchQueue:
         self._core = _core.BatchQueue(
             model._core, *_options(max_batch, max_delay, workers, max_waiting, refuse_when_full))
 
-    def submit(self, /, *values: typing.Any, **named: typing.Any) -> "Future":
+    def submit(self, /, *values: typing.Any, **named: typing.Any) -> "streampool.Future":
         """Submits a run, as Model.submit."""
         return self._model._submit(self._core, values, named)
 

@@ -197,8 +197,7 @@ def _after_fork():
     global _drainer, _lock
     _drainer = None
     _lock = threading.Lock()
-    _core.after_fork()
-    for completions in (_core.default_list, *_loop_lists.values()):
+    for completions in _loop_lists.values():
         completions.after_fork()
 
 

@@ -7,7 +7,14 @@ from . import _core
 
 # From now on threads that come back from the library are parked.
 atexit.register(_core.close_guard)
-os.register_at_fork(after_in_child=_core.after_fork)
+
+
+def _after_fork():
+    _core.after_fork()
+    _core.default_list.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 _futures = None
 

@@ -5,12 +5,11 @@ import functools
 import os
 import typing
 
+import streampool  # whose Future is imported by its first use
+
 from . import _core
 from ._convert import convert
 from ._lifetime import futures
-
-if typing.TYPE_CHECKING:
-    from ._future import Future
 
 _call = _core.call
 _RELEASE = {"auto": _core.ReleaseGil.automatic, True: _core.ReleaseGil.always,
@@ -106,7 +105,7 @@ class Model:
             return dict(zip(outputs, result))
         return result if self._type is None else tuple.__new__(self._type, result)
 
-    def submit(self, /, *values: typing.Any, **named: typing.Any) -> "Future":
+    def submit(self, /, *values: typing.Any, **named: typing.Any) -> "streampool.Future":
         """Submits a run and returns its future, whose result is what a call returns.
 
         The arrays must not be written before the future is done; it keeps them alive. In an event

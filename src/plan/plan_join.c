@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concat and Split in place (docs/decisions/0067-joined-in-place.md): where the parts of a whole lie
- * one after the other, a part that the plan places is placed within the whole, and is not copied.
+/* Concat and Split in place (docs/decisions/0067-joined-in-place.md): where the parts of a whole
+ * lie one after the other, a part that the plan places is placed within the whole, and is not
+ * copied.
  *
- * Homes. A part's home is the result of a Concat, or the operand of a Split. No value gets a home that
- * leads back to it, so following homes ends, at the root that has the memory.
+ * Homes. A part's home is the result of a Concat, or the operand of a Split. No value gets a home
+ * that leads back to it, so following homes ends, at the root that has the memory.
  *
  * Nothing else writes there. A value that has a home, or is one, is written by its own step and by
  * those of its parts; a step writes over its operand only if that has no home, and is dead with all
@@ -28,8 +29,7 @@ sp_plan_home sp__plan_home(const sp_plan_builder *builder, uint32_t root)
 
 static const sp_concat_constants *join_constants(const sp_plan_step *step)
 {
-    const bool is_join =
-        step->kernel == SP_KERNEL_ID_concat || step->kernel == SP_KERNEL_ID_split;
+    const bool is_join = step->kernel == SP_KERNEL_ID_concat || step->kernel == SP_KERNEL_ID_split;
     return is_join ? step->constants : NULL;
 }
 

@@ -4,13 +4,12 @@ import typing
 
 import torch
 
+import streampool  # whose Future is imported by its first use
+
 from .. import _core
 from .._convert import convert
 from .._model import Model
 from . import _structure
-
-if typing.TYPE_CHECKING:
-    from .._future import Future
 
 _call = _core.call
 _from_numpy = torch.from_numpy
@@ -77,7 +76,7 @@ class CompiledModule:
             result = self._call_converted(self._arrays_of(args, kwargs))
         return self._finish(result)
 
-    def submit(self, /, *args: typing.Any, **kwargs: typing.Any) -> "Future":
+    def submit(self, /, *args: typing.Any, **kwargs: typing.Any) -> "streampool.Future":
         """Submits a run and returns its future, whose result is what a call returns.
 
         The tensors must not be written before the future is done; it keeps them alive. Otherwise as

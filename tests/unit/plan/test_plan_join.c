@@ -152,10 +152,8 @@ static const sp_graph *make_random(uint64_t seed, sp_shape *x)
 static const sp_graph_plan *compile(const sp_graph *graph, const sp_shape *x, bool is_joined)
 {
     const sp_plan_input input = {.dtype = SP_F32, .shape = *x};
-    const sp_plan_request request = {.inputs = &input,
-                                     .input_count = 1,
-                                     .is_unfused = !is_joined,
-                                     .is_strided = is_joined};
+    const sp_plan_request request = {
+        .inputs = &input, .input_count = 1, .is_unfused = !is_joined, .is_strided = is_joined};
     const sp_graph_plan *plan;
     CHECK_OK(sp__plan_compile(graph, &request, &plan));
     CHECK_OK(sp__plan_check(plan));
@@ -179,7 +177,8 @@ static uint64_t copied_bytes(const sp_graph_plan *plan)
 static bool check_graph(const sp_graph *graph, const sp_shape *shape, uint64_t seed,
                         uint64_t *copied, uint64_t *saved)
 {
-    const sp_graph_plan *apart = compile(graph, shape, false), *joined = compile(graph, shape, true);
+    const sp_graph_plan *apart = compile(graph, shape, false),
+                        *joined = compile(graph, shape, true);
     data_random random = {seed};
     sp_array x = data_floats(&random, shape), want[VALUES], got[VALUES];
     bool is_same = true;
@@ -281,7 +280,8 @@ TEST(a_dense_block_computes_into_its_result)
     begin(&g, 1, 3, 16);
     add_unary(&g, "Exp", 0);
     int block = 1;
-    for (int i = 0; i < 3; i++) block = add_concat(&g, (int[]){block, add_dense_layer(&g, block)}, 2);
+    for (int i = 0; i < 3; i++)
+        block = add_concat(&g, (int[]){block, add_dense_layer(&g, block)}, 2);
     add_unary(&g, "Neg", block);
     add_result(&g, g.count - 1);
     check_copies(&g, 3, 0, (3 + 4 + 4 + 5 + 5 + 6) * ROW);
