@@ -147,10 +147,10 @@ void Run::cancel() const
 }
 
 /* An exception as what the run has ended with. */
-static nb::object failed_outcome(std::exception_ptr error)
+static nb::object failed_outcome(const std::exception_ptr &error)
 {
     try {
-        std::rethrow_exception(std::move(error));
+        std::rethrow_exception(error);
     } catch (nb::python_error &raised) {
         return nb::make_tuple(false, nb::borrow(raised.value()));
     } catch (const std::bad_alloc &) {

@@ -70,7 +70,10 @@ class Future(concurrent.futures.Future):
         if not is_ok and getattr(value, "status", None) == Status.CANCELLED:
             value = concurrent.futures.CancelledError(str(value))
         try:
-            self.set_result(value) if is_ok else self.set_exception(value)
+            if is_ok:
+                self.set_result(value)
+            else:
+                self.set_exception(value)
         except concurrent.futures.InvalidStateError:  # set by another thread
             pass
         self._run.forget()  # not before: an exception of a signal handler may end this call anywhere
