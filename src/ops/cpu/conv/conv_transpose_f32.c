@@ -16,21 +16,48 @@ enum { COLUMNS = 256 };
  * stride is an integer. They are first, first + step, ... */
 typedef struct tap_steps {
     int64_t first, step;
+    int64_t end; /* no tap from there on has an input */
 } tap_steps;
 
 static tap_steps find_taps(const sp_window_constants *w, int axis, int64_t place)
 {
     const int64_t stride = w->stride[axis], dilation = w->dilation[axis];
-    int64_t a = stride, b = dilation % stride; /* a becomes the greatest common divisor */
+    /* a and b are of_a and of_b dilations, but for whole strides; a becomes the greatest common
+     * divisor of both. */
+    int64_t a = stride, b = dilation % stride, of_a = 0, of_b = 1;
     while (b != 0) {
-        const int64_t rest = a % b;
+        const int64_t times = a / b, rest = a % b, of_rest = of_a - times * of_b;
         a = b;
         b = rest;
+        of_a = of_b;
+        of_b = of_rest;
     }
-    tap_steps taps = {0, stride / a};
-    const int64_t last = taps.step < w->kernel[axis] ? taps.step : w->kernel[axis];
-    while (taps.first < last && (place - taps.first * dilation) % stride != 0) taps.first++;
-    if (taps.first == last) taps.first = w->kernel[axis];
+    tap_steps taps = {w->kernel[axis], stride / a, w->kernel[axis]};
+    if (place % a != 0) return taps;
+    if (taps.step <= INT32_MAX) {
+        const int64_t each = (of_a % taps.step + taps.step) % taps.step;
+        taps.first = place / a % taps.step * each % taps.step;
+    } else { /* the product might overflow */
+        taps.first = 0;
+        while (taps.first < taps.end && (place - taps.first * dilation) % stride != 0) taps.first++;
+    }
+    return taps;
+}
+
+/* The same, without those before the first and behind the last one that has an input: a long kernel
+ * has few of them where the input is short. */
+static tap_steps find_inside(const sp_window_constants *w, int axis, int64_t place)
+{
+    tap_steps taps = find_taps(w, axis, place);
+    const int64_t stride = w->stride[axis], dilation = w->dilation[axis];
+    if (place / dilation < taps.end) taps.end = place / dilation + 1;
+    if (w->in[axis] == 0) taps.end = 0;
+    if (taps.first >= taps.end) return taps;
+    const int64_t past = place - (w->in[axis] - 1) * stride; /* the last input */
+    const int64_t least = past < stride ? 0 : (past - stride) / dilation + 1;
+    if (least <= taps.first) return taps;
+    if (taps.step >= taps.end) taps.first = taps.end; /* the next one is behind the end */
+    else taps.first += (least - taps.first + taps.step - 1) / taps.step * taps.step;
     return taps;
 }
 
@@ -99,9 +126,9 @@ static void run_block(const phase_block *b, phase_sums *s)
     for (int64_t channel = 0; channel < b->k->channels; channel++) {
         const float *x = b->x + channel * in[0] * in[1] * in[2];
         const float *w = b->w + channel * next_w;
-        for (int64_t i = b->planes.first; i < kernel[0]; i += b->planes.step) {
+        for (int64_t i = b->planes.first; i < b->planes.end; i += b->planes.step) {
             const int64_t z = input_coordinate(window, 0, b->z, i);
-            for (int64_t j = b->rows.first; z >= 0 && j < kernel[1]; j += b->rows.step) {
+            for (int64_t j = b->rows.first; z >= 0 && j < b->rows.end; j += b->rows.step) {
                 const int64_t y = input_coordinate(window, 1, b->y, j);
                 if (y < 0) continue;
                 const int64_t first = (i * kernel[1] + j) * kernel[2];
@@ -157,8 +184,8 @@ sp_status SP_KERNEL(conv_transpose_f32)(const sp_tile *tile)
             .w = w + (filter / k->filters * k->channels * k->filters + filter % k->filters) * taps,
             .z = row / window->out[1] % window->out[0] + window->pad[0],
             .y = row % window->out[1] + window->pad[1]};
-        b.planes = find_taps(window, 0, b.z);
-        b.rows = find_taps(window, 1, b.y);
+        b.planes = find_inside(window, 0, b.z);
+        b.rows = find_inside(window, 1, b.y);
         for (int64_t i = 0; i < phases; i++) {
             b.phase = (window->pad[2] + i) % window->stride[2];
             run_phase(&b, bias ? bias[filter] : 0, y + row * window->out[2]);

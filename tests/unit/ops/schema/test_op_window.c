@@ -76,6 +76,35 @@ static void check_transposed(int64_t padding, int64_t before)
     data_free(in, 2);
 }
 
+/* Rows of one input and a long kernel: output i is 3 * (i + pad), from one tap. */
+static void check_long_kernel(int64_t stride, int64_t pad)
+{
+    enum { TAPS = 1 << 19 };
+    const int64_t strides[2] = {stride, 1}, pads[4] = {pad, 0, 0, 0};
+    const sp_attribute attributes[] = {data_attribute_ints("strides", strides, 2),
+                                       data_attribute_ints("pads", pads, 4)};
+    sp_array y, in[2] = {data_counted(SP_F32, SHAPE(1, 1, 1, 1), 0),
+                         data_counted(SP_F32, SHAPE(1, 1, TAPS, 1), 0)};
+    *(float *)in[0].data = 3;
+    for (int i = 0; i < TAPS; i++) ((float *)in[1].data)[i] = (float)i;
+    REQUIRE_OK(data_run("ConvTranspose", 11, attributes, 2, in, 2, &y, 1));
+    REQUIRE(y.bytes == (uint64_t)(TAPS - pad) * sizeof(float));
+    const float *got = y.data;
+    bool is_right = true;
+    for (int64_t i = 0; i < TAPS - pad; i++) is_right = is_right && got[i] == 3 * (float)(i + pad);
+    CHECK(is_right);
+    sp__array_deinit(&y);
+    data_free(in, 2);
+}
+
+/* Minutes if each output went through all taps. */
+TEST(a_transposed_convolution_looks_at_the_taps_that_have_an_input)
+{
+    check_long_kernel(1, 0);
+    check_long_kernel(2, 1);
+    check_long_kernel(1 << 19, 1);
+}
+
 TEST(a_transposed_convolution_of_a_huge_stride_takes_no_time)
 {
     check_transposed(0, 0);
