@@ -47,6 +47,7 @@ endif()
 
 set(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
 set(join ${PROJECT_SOURCE_DIR}/cmake/join.cmake)
+set(shorten ${PROJECT_SOURCE_DIR}/cmake/shorten.cmake) # the library has the text without comments
 
 # sp_add_cuda_program(<name> <parts>...): the text is the parts that all programs have, then these;
 # each uses those before it.
@@ -63,8 +64,9 @@ function(sp_add_cuda_program name)
     add_custom_command(
         OUTPUT ${program} ${program}.inc
         COMMAND ${CMAKE_COMMAND} "-DFROM=${parts}" -DTO=${program} -P ${join}
-        COMMAND ${CMAKE_COMMAND} -DFROM=${program} -DTO=${program}.inc -P ${embed}
-        DEPENDS ${parts} ${join} ${embed}
+        COMMAND ${CMAKE_COMMAND} -DFROM=${program} -DTO=${program}.short -P ${shorten}
+        COMMAND ${CMAKE_COMMAND} -DFROM=${program}.short -DTO=${program}.inc -P ${embed}
+        DEPENDS ${parts} ${join} ${shorten} ${embed}
         COMMENT "Embedding the text of the CUDA kernels: ${name}"
         VERBATIM)
     if(nvcc)
