@@ -310,18 +310,28 @@ sp_status SP_KERNEL(gemm_strided_f32)(const sp_tile *tile)
 
 /* ---- packing ---- */
 
+/* to[d][i] is from[d * depth_stride + i * column_stride], and 0 from column `count` on. */
+static void pack_panel(const sp_gemm_pack_constants *k, const float *from, int64_t count, float *to)
+{
+    for (int64_t d = 0; d < k->depth; d++, from += k->depth_stride, to += PANEL) {
+        if (k->column_stride == 1 && count == PANEL) {
+            memcpy(to, from, PANEL * sizeof *to);
+            continue;
+        }
+        for (int64_t i = 0; i < PANEL; i++) to[i] = i < count ? from[i * k->column_stride] : 0;
+    }
+}
+
 sp_status SP_KERNEL(gemm_pack_f32)(const sp_tile *tile)
 {
     const sp_gemm_pack_constants *k = tile->constants;
     const float *b = tile->bindings[0];
     float *to = tile->bindings[1];
-    for (int64_t column = 0; column < k->columns; column += PANEL) {
-        for (int64_t d = 0; d < k->depth; d++) {
-            for (int64_t i = 0; i < PANEL; i++) {
-                const bool is_inside = column + i < k->columns;
-                *to++ = is_inside ? b[d * k->depth_stride + (column + i) * k->column_stride] : 0;
-            }
-        }
+    for (int64_t column = 0; column < k->columns; column += PANEL, to += PANEL * k->depth) {
+        const float *from = b + column * k->column_stride;
+        const int64_t left = k->columns - column, count = left < PANEL ? left : PANEL;
+        if (k->depth_stride == 1) sp_panel_transpose(from, k->column_stride, count, k->depth, to);
+        else pack_panel(k, from, count, to);
     }
     return SP_OK;
 }
