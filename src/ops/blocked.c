@@ -346,6 +346,22 @@ bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *
                                   (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
 }
 
+bool sp__blocked_mean(const sp_reduce_constants *reduce, const sp_image_form *x,
+                      sp_channels_constants *constants, uint32_t grid[3])
+{
+    *constants = (sp_channels_constants){
+        .channels = lane_channels(x), .pixels = x->pixels, .tile_pixels = x->pixels};
+    const bool is_mean = reduce->reduction == SP_REDUCE_MEAN && !reduce->has_shift;
+    /* Of all pixels of each image: rows of consecutive elements, one after the other. */
+    const bool is_of_rows = !reduce->is_columns && reduce->kept_rank == 1 &&
+                            reduce->reduced_rank == 1 && reduce->strides[0] == 1 &&
+                            reduce->kept_strides[0] == reduce->extent;
+    const bool is_of_form =
+        reduce->extent == x->pixels && x->pixels > 1 && reduce->count == x->images * x->channels;
+    return is_mean && is_of_rows && is_of_form && x->pixels <= SP_MEAN_BLOCKS * 4096 &&
+           set_grid(grid, 1, (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
+}
+
 static bool find_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t *op)
 {
     switch (kernel) {
@@ -468,6 +484,9 @@ bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const v
         break;
     case SP_KERNEL_ID_average_pool_blocked_f32:
         kernel = SP_KERNEL_ID_average_pool_f32;
+        break;
+    case SP_KERNEL_ID_mean_blocked_f32:
+        kernel = SP_KERNEL_ID_reduce_f32;
         break;
     case SP_KERNEL_ID_norm_blocked_f32:
         kernel = SP_KERNEL_ID_batch_norm_f32;

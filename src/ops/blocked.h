@@ -109,6 +109,10 @@ bool sp__blocked_average_pool(const sp_window_constants *pool, const sp_image_fo
 bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *x,
                       sp_norm_blocked_constants *constants, uint32_t grid[3]);
 
+/* A call of reduce_f32, the means of all pixels of each channel of such images. */
+bool sp__blocked_mean(const sp_reduce_constants *reduce, const sp_image_form *x,
+                      sp_channels_constants *constants, uint32_t grid[3]);
+
 /* A call of add_f32, sub_f32, mul_f32 or div_f32 (`kernel`) on such images and one number for each
  * channel of each image, which is the first operand if `is_reversed`. */
 bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activation,

@@ -22,6 +22,7 @@
     X(conv_rows_f32)            /* x, w, bias if has_bias, y, all of them plain: few filters */    \
     X(max_pool_blocked_f32)     /* x, y */                                                         \
     X(average_pool_blocked_f32) /* x, y */                                                         \
+    X(mean_blocked_f32)         /* x, y, images of one pixel */                                    \
     X(norm_blocked_f32)         /* x, scale, bias, mean, variance, y: as batch_norm_f32 */         \
     X(channel_op_f32)           /* x, one number a channel, y */                                   \
     X(channel_chain_f32)        /* x, what its operations read, y */                               \
@@ -51,7 +52,9 @@ typedef struct sp_blocked_constants {
                                         is in the image. Of a pointwise convolution of stride 1 */
     bool has_norm;                   /* batch_norm_f32 before the activation */
     bool has_other;                  /* then another image is added */
-    float epsilon;                   /* of has_norm */
+    bool skips_padding; /* depthwise_blocked_f32: its weights are finite, so taps in the
+                           padding change no sum */
+    float epsilon;      /* of has_norm */
 } sp_blocked_constants;
 
 /* conv_pool_blocked_f32: a convolution, of one group, of which only the maxima over windows are
@@ -75,7 +78,10 @@ typedef struct sp_average_blocked_constants {
     bool counts_padding;           /* as in sp_window_constants */
 } sp_average_blocked_constants;
 
-/* Grid (tiles of pixels, blocks, images). */
+/* mean_blocked_f32 sums at most so many blocks of a reduction (docs/decisions/0022). */
+#define SP_MEAN_BLOCKS 16
+
+/* Grid (tiles of pixels, blocks, images); mean_blocked_f32: (1, blocks, images). */
 typedef struct sp_channels_constants {
     int64_t channels, pixels, tile_pixels;
 } sp_channels_constants;
@@ -159,9 +165,9 @@ typedef struct sp_channel_chain_constants {
 } sp_channel_chain_constants;
 
 #define SP_BLOCKED_CONSTANTS_LIST(X)                                                               \
-    X(sp_blocked_constants, 200)                                                                   \
-    X(sp_conv_pool_constants, 368)                                                                 \
-    X(sp_average_blocked_constants, 224)                                                           \
+    X(sp_blocked_constants, 208)                                                                   \
+    X(sp_conv_pool_constants, 376)                                                                 \
+    X(sp_average_blocked_constants, 232)                                                           \
     X(sp_channels_constants, 24)                                                                   \
     X(sp_channels_move_constants, 32)                                                              \
     X(sp_channels_pack_constants, 32)                                                              \

@@ -234,6 +234,18 @@ static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool 
     return add_conv(pass, step, &call);
 }
 
+static bool is_finite(const sp_block_pass *pass, const sp_plan_binding *weight)
+{
+    const sp_graph *graph = pass->builder->plan->graph;
+    const sp_weight *of = &graph->weights[pass->builder->values[weight->index].index];
+    const float *elements = of->data;
+    if (elements == NULL) return false;
+    for (uint64_t i = 0; i < of->bytes / sizeof *elements; i++) {
+        if (elements[i] - elements[i] != 0 && !SP_PLANTED(skip_infinite)) return false;
+    }
+    return true;
+}
+
 /* Each lane by itself: in the lanes of x, if what there is for each channel can be there too. */
 static sp_status block_depthwise(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
@@ -244,6 +256,7 @@ static sp_status block_depthwise(sp_block_pass *pass, const sp_plan_step *step, 
         return SP_OK;
     }
     *is_done = true;
+    call.constants.skips_padding = is_finite(pass, &step->bindings[1]);
     SP_TRY(sp__block_regroup(pass, x->index, call.x.images));
     const bool has_bias = call.constants.of.has_bias;
     const bool can_move = !has_bias || sp__block_is_packable(pass, &operands.bias);
@@ -372,6 +385,32 @@ static sp_status block_norm(sp_block_pass *pass, const sp_plan_step *step, bool 
     return is_fused ? SP_OK : add_norm(pass, step, &form, &constants, grid);
 }
 
+/* In the lanes of x. */
+static sp_status block_mean(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
+{
+    const sp_reduce_constants *k = step->constants;
+    const sp_image_form *from = sp__block_form(pass, &step->bindings[0], k->count * k->extent);
+    sp_channels_constants constants;
+    uint32_t x, y, grid[3];
+    if (from == NULL || !sp__block_is_whole(pass, sp__block_output(step), k->count)) return SP_OK;
+    const sp_image_form form = sp__block_dense(from);
+    if (!sp__blocked_mean(k, &form, &constants, grid)) return SP_OK;
+    sp_image_form means = form;
+    means.pixels = 1;
+    *is_done = true;
+    SP_TRY(sp__block_read(pass, step, step->bindings[0].index, &form, &x));
+    SP_TRY(sp__block_write(pass, sp__block_output(step)->index, &means, &y));
+    const sp_plan_binding bindings[2] = {sp__block_binding(x, &form, false),
+                                         sp__block_binding(y, &means, true)};
+    sp_plan_step blocked = *step;
+    blocked.kernel = SP_KERNEL_ID_mean_blocked_f32;
+    blocked.bindings = bindings;
+    blocked.constants = &constants;
+    blocked.constant_bytes = sizeof constants;
+    memcpy(blocked.grid, grid, sizeof blocked.grid);
+    return sp__plan_add_step(pass->builder, &blocked);
+}
+
 sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is_done)
 {
     switch (step->kernel) {
@@ -384,6 +423,8 @@ sp_status sp__block_step(sp_block_pass *pass, const sp_plan_step *step, bool *is
         return block_max_pool(pass, step, is_done);
     case SP_KERNEL_ID_average_pool_f32:
         return block_average_pool(pass, step, is_done);
+    case SP_KERNEL_ID_reduce_f32:
+        return block_mean(pass, step, is_done);
     case SP_KERNEL_ID_copy_strided:
     case SP_KERNEL_ID_gather:
         return sp__block_view(pass, step, is_done);

@@ -445,6 +445,7 @@ TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
                  {SP_KERNEL_ID_depthwise_blocked_f32, SP_KERNEL_ID_conv_depthwise_f32},
                  {SP_KERNEL_ID_max_pool_blocked_f32, SP_KERNEL_ID_max_pool_f32},
                  {SP_KERNEL_ID_average_pool_blocked_f32, SP_KERNEL_ID_average_pool_f32},
+                 {SP_KERNEL_ID_mean_blocked_f32, SP_KERNEL_ID_reduce_f32},
                  {SP_KERNEL_ID_norm_blocked_f32, SP_KERNEL_ID_batch_norm_f32},
                  {SP_KERNEL_ID_relu_f32, SP_KERNEL_ID_relu_f32}};
     static sp_kernel table[SP_KERNEL_COUNT];

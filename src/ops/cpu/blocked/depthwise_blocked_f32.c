@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolution over images in blocks of channels. Same sum as conv_depthwise_f32: over
- * (kernel row, kernel column), in one segment, padding taps included, then the bias, then the
- * activation. The lanes of a vector are channels. */
+ * (kernel row, kernel column), in one segment, then the bias, then the activation. Taps in the
+ * padding are included but for whole rows of them where they change nothing. The lanes of a vector
+ * are channels. */
 #include "ops/cpu/blocked/epilogue.h"
 #include "ops/cpu/blocked/plane.h"
 
@@ -10,20 +11,20 @@ enum { OUTPUTS = SP_HAS_HARDWARE_FMA ? 8 / SP_BLOCK_VECTORS : 2 };
 
 typedef struct depthwise {
     const float *w; /* of the block */
-    int64_t taps;
     sp_epilogue epilogue;
 } depthwise;
 
 /* `count` outputs; it, `kind` and `step` are constants after inlining. */
 static SP_ALWAYS_INLINE void run_outputs(const int64_t count, const unsigned kind,
                                          const int64_t step, const depthwise *d,
-                                         const sp_epilogue_vectors *vectors, const int64_t *offsets,
+                                         const sp_epilogue_vectors *vectors, const sp_plane_row *r,
                                          const float *x, float *y)
 {
     enum { V = SP_BLOCK_VECTORS };
     sp_vector acc[OUTPUTS * V] = {0};
-    const float *next = x + offsets[0];
-    for (int64_t t = 0; t < d->taps; t++) {
+    const int64_t *offsets = r->offsets;
+    const float *next = x + offsets[r->first_tap];
+    for (int64_t t = r->first_tap; t < r->last_tap; t++) {
         const float *in = next; /* found a step ahead, as in blocked_block.h */
         next = x + offsets[t + 1];
 #pragma GCC unroll 2
@@ -53,20 +54,19 @@ static SP_ALWAYS_INLINE void run_columns(const unsigned kind, const int64_t step
     sp_epilogue_vectors vectors[SP_BLOCK_VECTORS];
     const float *x = r->x;
     float *y = r->y;
-    const int64_t *offsets = r->offsets;
     const int64_t all = OUTPUTS, half = OUTPUTS / 2;
     int64_t left = r->columns;
     for (int64_t v = 0; v < SP_BLOCK_VECTORS; v++) {
         vectors[v] = sp_epilogue_of(kind, &d->epilogue, v * SP_VECTOR);
     }
     for (; left >= all; left -= all, x += all * step, y += all * SP_BLOCK) {
-        run_outputs(all, kind, step, d, vectors, offsets, x, y);
+        run_outputs(all, kind, step, d, vectors, r, x, y);
     }
     for (; left >= half; left -= half, x += half * step, y += half * SP_BLOCK) {
-        run_outputs(half, kind, step, d, vectors, offsets, x, y);
+        run_outputs(half, kind, step, d, vectors, r, x, y);
     }
     for (; left > 0; left--, x += step, y += SP_BLOCK) {
-        run_outputs(1, kind, step, d, vectors, offsets, x, y);
+        run_outputs(1, kind, step, d, vectors, r, x, y);
     }
 }
 
@@ -90,8 +90,7 @@ sp_status SP_KERNEL(depthwise_blocked_f32)(const sp_tile *tile)
     const int64_t block = tile->index[1];
     const sp_epilogue_lists lists = sp_epilogue_find(tile, 0);
     depthwise d;
-    d.taps = k->kernel_h * k->kernel_w;
-    d.w = (const float *)tile->bindings[1] + block * SP_BLOCK * d.taps;
+    d.w = (const float *)tile->bindings[1] + block * SP_BLOCK * k->kernel_h * k->kernel_w;
     sp_epilogue_init(&d.epilogue, tile);
     sp_epilogue_load(&d.epilogue, &lists, block * SP_BLOCK, SP_BLOCK, k->groups);
     sp_plane_run(tile, tile->bindings[0], sp_epilogue_output(tile), 0, &d, run_row);

@@ -40,6 +40,8 @@ typedef struct sp_patch {
     int64_t part_columns, plane_rows; /* columns of a part, rows of a plane */
     int64_t row, plane;               /* floats of them */
     int64_t out_row;                  /* between two rows of outputs */
+    bool skips_rows;                  /* those that are padding are not written: not if the sizes
+                                         have just been chosen */
 } sp_patch;
 
 static inline void sp_patch_size(sp_patch *p)
@@ -62,6 +64,7 @@ static inline void sp_patch_choose(sp_patch *p, const sp_conv_constants *k, int6
     p->k = k;
     p->step = step;
     p->planes = planes;
+    p->skips_rows = false;
     p->row_stride = k->kernel_h == 1 ? k->stride_h : 1;
     p->column_stride = k->kernel_w == 1 ? k->stride_w : 1;
     p->parts = k->stride_w / p->column_stride;
@@ -157,6 +160,10 @@ static SP_ALWAYS_INLINE void sp_patch_copy(const sp_patch *p, const bool is_bloc
         for (int64_t r = 0; r < used; r++) {
             const int64_t y = first + r * p->row_stride;
             const float *from = y >= 0 && y < k->in_h ? x + y * in_row : NULL;
+            if (from == NULL && p->skips_rows) {
+                out += p->row;
+                continue;
+            }
             for (int64_t part = 0; part < p->parts; part++, out += p->part_columns * p->step) {
                 sp_patch_copy_part(p, is_blocked, from, start + part, padding, out);
             }

@@ -10,12 +10,14 @@
 /* Images of fewer pixels stay in the first cache, where a copy costs less than edges apart. */
 enum { SP_PLANE_PIXELS = 512 };
 
-/* Some outputs of a row. Tap t of output i is at x + offsets[t] + i * step. */
+/* Some outputs of a row. Tap t of output i is at x + offsets[t] + i * step; those that count are
+ * [first_tap, last_tap). */
 typedef struct sp_plane_row {
     const float *x;
     float *y;
     const int64_t *offsets; /* of the taps, and one more, which is of none */
-    int64_t step;           /* SP_BLOCK or twice as much */
+    int64_t first_tap, last_tap;
+    int64_t step; /* SP_BLOCK or twice as much */
     int64_t row, column, columns;
 } sp_plane_row;
 
@@ -30,6 +32,7 @@ typedef struct sp_plane {
     const float *x;
     float *y;
     float padding;
+    bool skips_padding; /* taps in rows of it do not count */
     const void *kernel;
     void (*run_row)(const void *kernel, const sp_plane_row *row);
     int64_t offsets[SP_CONV_MAX_SEGMENT + 1];
@@ -65,6 +68,17 @@ static inline bool sp_plane_is_direct(const sp_conv_constants *k, const sp_plane
     return columns == k->out_w && inner->row == part->row && inner->last_row == part->last_row;
 }
 
+/* The taps of a row of outputs. */
+static inline sp_tap_range sp_plane_taps(const sp_plane *p, int64_t row)
+{
+    const sp_conv_constants *k = p->k;
+    sp_tap_range rows = {0, k->kernel_h};
+    if (p->skips_padding) {
+        rows = sp_clip_taps(row * k->stride_h - k->pad_top, k->dilation_h, k->kernel_h, k->in_h);
+    }
+    return (sp_tap_range){rows.first * k->kernel_w, rows.last * k->kernel_w};
+}
+
 static inline void sp_plane_run_inner(sp_plane *p, const sp_plane_part *part)
 {
     const sp_conv_constants *k = p->k;
@@ -72,10 +86,13 @@ static inline void sp_plane_run_inner(sp_plane *p, const sp_plane_part *part)
     sp_window_taps(k, in_row, p->offsets);
     const int64_t column = part->column * k->stride_w - k->pad_left;
     for (int64_t row = part->row; row < part->last_row; row++) {
+        const sp_tap_range taps = sp_plane_taps(p, row);
         const sp_plane_row outputs = {.x = p->x + (row * k->stride_h - k->pad_top) * in_row +
                                            column * SP_BLOCK,
                                       .y = p->y + (row * k->out_w + part->column) * SP_BLOCK,
                                       .offsets = p->offsets,
+                                      .first_tap = taps.first,
+                                      .last_tap = taps.last,
                                       .step = k->stride_w * SP_BLOCK,
                                       .row = row,
                                       .column = part->column,
@@ -92,16 +109,20 @@ static inline void sp_plane_run_part(sp_plane *p, const sp_plane_part *part, flo
     if (part->row >= part->last_row || part->column >= part->last_column) return;
     sp_patch_choose(&patch, k, SP_BLOCK, 1, part->last_row - part->row,
                     part->last_column - part->column);
+    patch.skips_rows = p->skips_padding;
     sp_patch_taps(&patch, p->offsets);
     for (int64_t row = part->row; row < part->last_row; row += patch.rows) {
         const int64_t rows = sp_size_least(patch.rows, part->last_row - row);
         for (int64_t column = part->column; column < part->last_column; column += patch.columns) {
             sp_patch_copy(&patch, true, p->x, 1, row, rows, column, p->padding, copy);
             for (int64_t r = 0; r < rows; r++) {
+                const sp_tap_range taps = sp_plane_taps(p, row + r);
                 const sp_plane_row outputs = {
                     .x = copy + r * patch.out_row,
                     .y = p->y + ((row + r) * k->out_w + column) * SP_BLOCK,
                     .offsets = p->offsets,
+                    .first_tap = taps.first,
+                    .last_tap = taps.last,
                     .step = SP_BLOCK,
                     .row = row + r,
                     .column = column,
@@ -126,11 +147,16 @@ static inline void sp_plane_run(const sp_tile *tile, const float *x, float *y, f
                   .x = x + plane * k->in_h * k->in_w * SP_BLOCK,
                   .y = y + plane * k->out_h * k->out_w * SP_BLOCK,
                   .padding = padding,
+                  .skips_padding = b->skips_padding,
                   .kernel = kernel,
                   .run_row = run_row};
     sp_plane_part all = {.row = tile->index[0] * b->tile_rows, .last_column = k->out_w};
     all.last_row = sp_size_least(all.row + b->tile_rows, k->out_h);
     sp_plane_part inner = sp_plane_inner(k);
+    if (b->skips_padding) { /* of rows no output has any */
+        inner.row = all.row;
+        inner.last_row = all.last_row;
+    }
     if (inner.row < all.row) inner.row = all.row;
     inner.last_row = sp_size_least(inner.last_row, all.last_row);
     if (!sp_plane_is_direct(k, &all, &inner)) {
