@@ -336,6 +336,24 @@ static void graph_draw(uint64_t seed, rows_model *out)
     rows_model_make(&g.graph, 17, out);
 }
 
+/* A model that is separable has the bits of its rows, and is counted. Destroys it. */
+static bool check_rows(rows_model *model, uint64_t seed, uint64_t *separable)
+{
+    rows_model_prove(model, 2 + seed % 3);
+    const bool is_separable = model->proof.is_separable;
+    const bool is_right = !is_separable || rows_model_check(model, 2 + seed % 3);
+    *separable += is_separable;
+    rows_model_deinit(model);
+    if (!is_right) test_note("seed %llu", (unsigned long long)seed);
+    return is_right;
+}
+
+static void check_separable(uint64_t separable, uint64_t count)
+{
+    CHECK(separable > count / 10);
+    test_note("%llu of %llu separable", (unsigned long long)separable, (unsigned long long)count);
+}
+
 TEST(random_graphs_have_the_bits_of_their_rows)
 {
     const uint64_t count = test_count(500000, 20000);
@@ -344,16 +362,9 @@ TEST(random_graphs_have_the_bits_of_their_rows)
         rows_model model;
         graph_draw(seed, &model);
         REQUIRE(model.graph != NULL);
-        rows_model_prove(&model, 2 + seed % 3);
-        bool is_right = true;
-        if (model.proof.is_separable) is_right = rows_model_check(&model, 2 + seed % 3);
-        separable += model.proof.is_separable;
-        rows_model_deinit(&model);
-        if (!is_right) test_note("seed %llu", (unsigned long long)seed);
-        REQUIRE(is_right);
+        REQUIRE(check_rows(&model, seed, &separable));
     }
-    CHECK(separable > count / 10);
-    test_note("%llu of %llu separable", (unsigned long long)separable, (unsigned long long)count);
+    check_separable(separable, count);
 }
 
 /* One image is a row. */
@@ -374,16 +385,9 @@ TEST(random_graphs_of_images_have_the_bits_of_their_rows)
         }
         x[0] = data_floats(&maker.random, &shape);
         rows_model_init(graph, x, &model);
-        rows_model_prove(&model, 2 + seed % 3);
-        bool is_right = true;
-        if (model.proof.is_separable) is_right = rows_model_check(&model, 2 + seed % 3);
-        separable += model.proof.is_separable;
-        rows_model_deinit(&model);
-        if (!is_right) test_note("seed %llu", (unsigned long long)seed);
-        REQUIRE(is_right);
+        REQUIRE(check_rows(&model, seed, &separable));
     }
-    CHECK(separable > count / 10);
-    test_note("%llu of %llu separable", (unsigned long long)separable, (unsigned long long)count);
+    check_separable(separable, count);
 }
 
 TEST_MAIN
