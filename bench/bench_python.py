@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls per second from Python threads, streampool beside ONNX Runtime.
+"""Calls per second from Python threads, streampool beside ONNX Runtime and PyTorch.
 
 Run: bench_python.py [--models NAME,...] [--workers 1,2,8,31] [--seconds 1] [--turns 3] [--json FILE]
-Needs streampool, numpy and, for the comparison, onnxruntime. Models are those of shared/data beside the
+Needs streampool, numpy and, for the comparisons, onnxruntime and torch. Models are those of shared/data beside the
 checkout (--data). Each worker calls one shared model with an array of its own in a loop; `task` is the same
-with one task of an executor for each call, whose bound is an empty function, the row `empty`. The peer
-runs with one thread for each call, and with its defaults; the better of the two is shown for each number
-of workers. The sides take turns, and the median of the turns counts. Results are compared first. At the end:
+with one task of an executor for each call, whose bound is an empty function, the row `empty`. ONNX Runtime
+runs with one thread for each call, and with its defaults; PyTorch, with one thread for each call, in eager
+mode and traced, where the model is one of its modules (the file has its weights). The better of a peer's two
+is shown for each number of workers. The sides take turns, and the median of the turns counts. Results are compared first. At the end:
 what the package takes beyond Python with NumPy, the least of some processes.
 """
 import argparse
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -21,14 +23,20 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
+os.environ["OMP_NUM_THREADS"] = "1"  # else each thread that calls PyTorch has a team of its own
 
-import streampool
+import numpy as np  # noqa: E402
+
+import streampool  # noqa: E402
 
 try:
     import onnxruntime
 except ImportError:
     onnxruntime = None
+try:
+    import torch
+except ImportError:
+    torch = None
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 MODELS = ["torch_mlp", "torch_linear", "torch_encoder", "silero_vad_v5", "ppocr_cls"]
@@ -86,11 +94,43 @@ def peer_side(path, arrays, threads):
     return lambda: session.run(None, arrays)
 
 
-def sides_for(path, arrays):
+def torch_module(name):
+    """The module that the file was exported from, with its weights: they follow from the seed. Or None."""
+    nn = torch.nn
+    modules = {
+        "torch_linear": lambda: nn.Linear(256, 128),
+        "torch_mlp": lambda: nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                                           nn.Linear(512, 128)),
+        "torch_encoder": lambda: nn.TransformerEncoderLayer(256, 8, 1024, batch_first=True, dropout=0),
+    }
+    torch.manual_seed(sum(map(ord, name)))
+    return modules[name]().eval() if name in modules else None
+
+
+def torch_sides(name, arrays):
+    module = torch_module(name)
+    if module is None:
+        return {}
+    values = [torch.from_numpy(array) for array in arrays.values()]
+
+    def call_of(function):
+        def call():
+            with torch.inference_mode():
+                return function(*values).numpy()
+        return call
+
+    with torch.inference_mode():
+        traced = torch.jit.freeze(torch.jit.trace(module, values))
+    return {"torch, eager": call_of(module), "torch, traced": call_of(traced)}
+
+
+def sides_for(name, path, arrays):
     sides = {"streampool": our_side(path, arrays)}
     if onnxruntime is not None:
         sides["onnxruntime, 1 thread"] = peer_side(path, arrays, 1)
         sides["onnxruntime, default"] = peer_side(path, arrays, 0)
+    if torch is not None:
+        sides.update(torch_sides(name, arrays))
     return sides
 
 
@@ -162,15 +202,19 @@ def nothing():
     """What an executor costs by itself."""
 
 
+def best_of(rates, peer, column):
+    """The peer's better rate, or None."""
+    return max((pair[column] for side, pair in rates.items() if side.startswith(peer)), default=None)
+
+
 def show(case, rates):
-    ours = rates.get("streampool")
-    peers = [pair for side, pair in rates.items() if side.startswith("onnxruntime")]
-    best = tuple(max(values) for values in zip(*peers)) if peers else None
     row = f"{case['model']:<15}{case['workers']:>8}"
-    for i in range(2):
-        mine = ours[i] if ours else rates["empty"][i]
+    for column in range(2):
+        mine = (rates.get("streampool") or rates["empty"])[column]
         row += f"{mine:>13,.0f}"
-        row += f"{best[i]:>13,.0f}{mine / best[i]:>8.2f}" if best else f"{'':>21}"
+        for peer in ("onnxruntime", "torch"):
+            best = best_of(rates, peer, column)
+            row += f"{best:>13,.0f}{mine / best:>7.2f}" if best else f"{'':>20}"
     print(row, flush=True)
 
 
@@ -183,7 +227,7 @@ def run_case(name, sides, workers, options, cases):
 
 
 def geometric_mean(cases, workers):
-    """Of ours over the better peer, looped, at so many workers."""
+    """Of ours over ONNX Runtime's better rate, looped, at so many workers."""
     ratios = []
     for case in cases:
         rates = case["calls_per_second"]
@@ -219,13 +263,13 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
-    print(f"{'model':<15}{'workers':>8}{'calls/s':>13}{'onnxruntime':>13}{'ratio':>8}"
-          f"{'tasks/s':>13}{'onnxruntime':>13}{'ratio':>8}")
+    peers = f"{'onnxruntime':>13}{'ratio':>7}{'torch':>13}{'ratio':>7}"
+    print(f"{'model':<15}{'workers':>8}{'calls/s':>13}{peers}{'tasks/s':>13}{peers}")
     cases = []
     for name in options.models:
         path = options.data / "models" / name / "model.onnx"
         arrays = arrays_for(name, streampool.load(path))
-        sides = sides_for(path, arrays)
+        sides = sides_for(name, path, arrays)
         check_results(name, sides)
         for workers in options.workers:
             run_case(name, sides, workers, options, cases)
@@ -234,7 +278,7 @@ def main():
     for workers in options.workers:
         mean = geometric_mean(cases, workers)
         if mean is not None:
-            print(f"geometric mean of calls/s to the peer's, {workers} workers: {mean:.2f}")
+            print(f"geometric mean of calls/s to ONNX Runtime's, {workers} workers: {mean:.2f}")
     show_footprint(options.data / "models" / "torch_linear" / "model.onnx", 2 * options.turns + 1, cases)
     if options.json:
         options.json.write_text(json.dumps(cases, indent=1) + "\n")
