@@ -358,7 +358,7 @@ bool sp__blocked_mean(const sp_reduce_constants *reduce, const sp_image_form *x,
                             reduce->kept_strides[0] == reduce->extent;
     const bool is_of_form =
         reduce->extent == x->pixels && x->pixels > 1 && reduce->count == x->images * x->channels;
-    return is_mean && is_of_rows && is_of_form && x->pixels <= SP_MEAN_BLOCKS * 4096 &&
+    return is_mean && is_of_rows && is_of_form && x->pixels <= INT64_C(4096) * SP_MEAN_BLOCKS &&
            set_grid(grid, 1, (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
 }
 

@@ -57,7 +57,8 @@ static void check_pixels(int64_t images, int64_t pixels, uint64_t expected)
         if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
         sp_array got = run(graph, (sp_cpu_isa)isa, true, &x, &count);
         CHECK_EQ_U64(count, expected);
-        CHECK(memcmp(got.data, want.data, (size_t)want.bytes) == 0);
+        CHECK(got.data != NULL && want.data != NULL &&
+              memcmp(got.data, want.data, (size_t)want.bytes) == 0);
         sp__array_deinit(&got);
     }
     sp__array_deinit(&want);
