@@ -244,4 +244,4 @@ def test_calls_leave_no_references(linear, two, x):
             call()
         gc.collect()
         after = sys.getrefcount(x), sys.getrefcount(a), sys.getrefcount(out)
-        assert all(now <= then + 2 for now, then in zip(after, before)), call
+        assert all(late <= early + 2 for early, late in zip(before, after)), call

@@ -10,21 +10,34 @@
 
 enum { ONNX_FLOAT = 1, ONNX_INT32 = 6, ONNX_INT64 = 7, SIZE = 5, COUNT = 3 };
 
-/* y = Relu(Gather(x, i)) */
-static sp_model load_gather(const sp_model_options *options)
+/* x[i], "g". */
+static writer gather_graph(void)
 {
     static const int64_t dims_x[] = {SIZE}, dims_i[] = {COUNT};
     writer graph = {0};
     add_input(&graph, "x", ONNX_FLOAT, dims_x, 1);
     add_input(&graph, "i", ONNX_INT64, dims_i, 1);
     add_node(&graph, make_node("Gather", "x i", "g"));
-    add_node(&graph, make_node("Relu", "g", "y"));
-    add_output(&graph, "y");
-    writer file = make_model(&graph, 18);
+    return graph;
+}
+
+/* The model whose last node computes "y". */
+static sp_model load_graph(writer *graph, const sp_model_options *options)
+{
+    add_output(graph, "y");
+    writer file = make_model(graph, 18);
     sp_model model = {0};
     CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, options, &model));
     writer_free(&file);
     return model;
+}
+
+/* y = Relu(Gather(x, i)) */
+static sp_model load_gather(const sp_model_options *options)
+{
+    writer graph = gather_graph();
+    add_node(&graph, make_node("Relu", "g", "y"));
+    return load_graph(&graph, options);
 }
 
 static const float data[SIZE] = {1, 2, 3, 4, 5};
@@ -103,20 +116,11 @@ TEST(a_submitted_run_with_an_index_out_of_range_fails_and_the_next_one_does_not)
 /* y = GatherElements(Gather(x, i), j), the second of them on the cpu, which fails itself. */
 static sp_model load_pair(sp_device device)
 {
-    static const int64_t dims_x[] = {SIZE}, dims_i[] = {COUNT};
-    writer graph = {0};
-    add_input(&graph, "x", ONNX_FLOAT, dims_x, 1);
-    add_input(&graph, "i", ONNX_INT64, dims_i, 1);
-    add_input(&graph, "j", ONNX_INT64, dims_i, 1);
-    add_node(&graph, make_node("Gather", "x i", "g"));
+    static const int64_t dims_j[] = {COUNT};
+    writer graph = gather_graph();
+    add_input(&graph, "j", ONNX_INT64, dims_j, 1);
     add_node(&graph, make_node("GatherElements", "g j", "y"));
-    add_output(&graph, "y");
-    writer file = make_model(&graph, 18);
-    sp_model model = {0};
-    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, &(sp_model_options){.device = device},
-                                       &model));
-    writer_free(&file);
-    return model;
+    return load_graph(&graph, &(sp_model_options){.device = device});
 }
 
 static sp_status run_pair(sp_model model, const int64_t *i, const int64_t *j, float *y)
