@@ -6,9 +6,8 @@ from .._errors import Error
 from ._errors import CompileError
 
 # Relative to the largest magnitude of the output, by the significant bits of its dtype. An output of
-# less than the least magnitude may be what is left of larger terms: of terms of magnitude 1 in
-# float32 that is some of their units in the last place, 1.2e-7 each.
-_LEAST = 1e-2
+# less than the least magnitude may be what is left of larger terms.
+_LEAST = 1e-3
 _TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
