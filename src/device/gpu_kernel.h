@@ -32,6 +32,9 @@ typedef struct sp_gpu_program {
     const unsigned char *binary; /* a fatbinary, or NULL in a build without nvcc */
     size_t binary_bytes;
     uint32_t kernel_count; /* the indices of its kernels are below */
+    /* Its kernels, if compiled for compute capability 9.0 or higher, wait themselves for the kernel
+     * before them in a graph (docs/decisions/0068-early-launches.md). */
+    bool waits;
 } sp_gpu_program;
 
 typedef struct sp_launch_shape {

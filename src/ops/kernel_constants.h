@@ -70,6 +70,7 @@ typedef struct sp_gemm_constants {
     bool has_c;
     bool is_padded;     /* b's last panel has SP_GEMM_PANEL readable columns, too */
     uint8_t activation; /* sp_activation */
+    bool is_b_constant; /* b is a weight of a model, which no kernel writes */
     uint32_t batch_rank;
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
     int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];

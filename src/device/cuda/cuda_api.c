@@ -19,11 +19,14 @@ static sp_status api_find_functions(sp_library library)
     sp_library_function function;
 #define FIND(name, symbol, params)                                                                 \
     function = sp_library_find(library, #symbol);                                                  \
-    if (function == NULL) {                                                                        \
-        return sp__fail(SP_UNSUPPORTED, "the CUDA driver is too old: it has no " #symbol);         \
-    }                                                                                              \
     memcpy(&sp__cuda_api.name, &function, sizeof function);
+#define REQUIRE(name, symbol, params)                                                              \
+    if (sp__cuda_api.name == NULL) {                                                               \
+        return sp__fail(SP_UNSUPPORTED, "the CUDA driver is too old: it has no " #symbol);         \
+    }
     SP_CUDA_LIST(FIND)
+    SP_CUDA_REQUIRED_LIST(REQUIRE)
+#undef REQUIRE
 #undef FIND
     return SP_OK;
 }

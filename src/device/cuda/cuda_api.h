@@ -68,8 +68,15 @@ enum {
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
     CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
-    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC = 1,
+    CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1
 };
+
+typedef struct CUgraphEdgeData {
+    unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
 
 typedef struct CUDA_KERNEL_NODE_PARAMS {
     CUfunction func;
@@ -107,8 +114,8 @@ typedef struct CUDA_MEMCPY3D {
     size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
 
-/* name, exported symbol, parameters */
-#define SP_CUDA_LIST(X)                                                                            \
+/* name, exported symbol, parameters: what every driver has */
+#define SP_CUDA_REQUIRED_LIST(X)                                                                   \
     X(cuInit, cuInit, (unsigned int flags))                                                        \
     X(cuGetErrorName, cuGetErrorName, (CUresult error, const char **name))                         \
     X(cuGetErrorString, cuGetErrorString, (CUresult error, const char **text))                     \
@@ -142,6 +149,7 @@ typedef struct CUDA_MEMCPY3D {
     X(cuModuleUnload, cuModuleUnload, (CUmodule module))                                           \
     X(cuModuleGetFunction, cuModuleGetFunction,                                                    \
       (CUfunction * function, CUmodule module, const char *name))                                  \
+    X(cuFuncGetAttribute, cuFuncGetAttribute, (int *value, int attribute, CUfunction function))    \
     X(cuFuncSetAttribute, cuFuncSetAttribute, (CUfunction function, int attribute, int value))     \
     X(cuLaunchKernel, cuLaunchKernel,                                                              \
       (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,         \
@@ -174,6 +182,14 @@ typedef struct CUDA_MEMCPY3D {
     X(cuGraphExecDestroy, cuGraphExecDestroy, (CUgraphExec exec))                                  \
     X(cuGraphUpload, cuGraphUpload, (CUgraphExec exec, CUstream stream))                           \
     X(cuGraphLaunch, cuGraphLaunch, (CUgraphExec exec, CUstream stream))
+
+/* What drivers since 12.3 have; NULL in others. */
+#define SP_CUDA_OPTIONAL_LIST(X)                                                                   \
+    X(cuGraphAddDependencies, cuGraphAddDependencies_v2,                                           \
+      (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,                              \
+       const CUgraphEdgeData *edges, size_t count))
+
+#define SP_CUDA_LIST(X) SP_CUDA_REQUIRED_LIST(X) SP_CUDA_OPTIONAL_LIST(X)
 
 typedef enum sp_cuda_call {
 #define SP_CUDA_ENUMERATOR(name, symbol, params) SP_CUDA_CALL_##name,

@@ -15,6 +15,7 @@ typedef struct sp_cuda_bindings {
 /* Points into itself: must not be copied. */
 typedef struct sp_cuda_launch {
     CUfunction function;
+    bool waits; /* for the kernel before it, if compiled for what its program says */
     sp_launch_shape shape;
     sp_cuda_bindings bindings;
     void *params[2];

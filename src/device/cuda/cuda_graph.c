@@ -8,6 +8,9 @@
 #include "base/heap.h"
 #include "device/cuda/cuda_command.h"
 
+/* Compute capability 9.0. */
+#define FIRST_ARCHITECTURE_THAT_WAITS 90
+
 typedef struct cuda_graph {
     sp_cuda_device *device;
     CUgraphExec exec;
@@ -21,6 +24,7 @@ typedef struct builder {
     sp_cuda_device *device;
     CUgraph graph;
     CUgraphNode last; /* NULL before the first */
+    bool is_kernel;   /* the last is one */
 } builder;
 
 static sp_status builder_note_node(builder *self, CUresult result, CUgraphNode node,
@@ -28,12 +32,37 @@ static sp_status builder_note_node(builder *self, CUresult result, CUgraphNode n
 {
     SP_TRY(sp__cuda_check_on(self->device, result, call, NULL));
     self->last = node;
+    self->is_kernel = false;
     return SP_OK;
 }
 
 static size_t builder_behind_count(const builder *self)
 {
     return self->last != NULL ? 1 : 0;
+}
+
+/* Does the compiled kernel wait itself for the one before it? PTX of an older architecture, which
+ * the driver compiles for newer ones, has no instruction for it. */
+static sp_status launch_waits(sp_cuda_device *device, const sp_cuda_launch *launch, bool *out)
+{
+    int architecture = 0;
+    *out = launch->waits && sp__cuda_api.cuGraphAddDependencies != NULL;
+    if (!*out) return SP_OK;
+    const CUresult result =
+        SP_CUDA(cuFuncGetAttribute)(&architecture, CU_FUNC_ATTRIBUTE_PTX_VERSION, launch->function);
+    *out = architecture >= FIRST_ARCHITECTURE_THAT_WAITS;
+    return sp__cuda_check_on(device, result, "cuFuncGetAttribute", NULL);
+}
+
+/* An edge to a kernel from the kernel before it: that may be launched before the other has ended.
+ */
+static sp_status builder_add_early_edge(const builder *self, CUgraphNode node)
+{
+    const CUgraphEdgeData edge = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                  .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    const CUresult result =
+        SP_CUDA(cuGraphAddDependencies)(self->graph, &self->last, &node, &edge, 1);
+    return sp__cuda_check_on(self->device, result, "cuGraphAddDependencies", NULL);
 }
 
 static sp_status builder_add_dispatch(builder *self, const sp_command *command)
@@ -52,10 +81,15 @@ static sp_status builder_add_dispatch(builder *self, const sp_command *command)
                                             .blockDimZ = shape->block[2],
                                             .sharedMemBytes = shape->shared_bytes,
                                             .kernelParams = launch.params};
+    bool is_early = false;
+    if (self->is_kernel) SP_TRY(launch_waits(self->device, &launch, &is_early));
     CUgraphNode node = NULL;
-    const CUresult result = SP_CUDA(cuGraphAddKernelNode)(&node, self->graph, &self->last,
-                                                          builder_behind_count(self), &params);
-    return builder_note_node(self, result, node, "cuGraphAddKernelNode");
+    const CUresult result = SP_CUDA(cuGraphAddKernelNode)(
+        &node, self->graph, &self->last, is_early ? 0 : builder_behind_count(self), &params);
+    if (is_early && result == CUDA_SUCCESS) SP_TRY(builder_add_early_edge(self, node));
+    SP_TRY(builder_note_node(self, result, node, "cuGraphAddKernelNode"));
+    self->is_kernel = true;
+    return SP_OK;
 }
 
 static sp_status builder_add_copy(builder *self, const sp_command *command)

@@ -26,6 +26,7 @@ sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
     }
     if (out->shape.variant != NULL) gpu = out->shape.variant;
     SP_TRY(sp__cuda_program_function(&device->programs, gpu, &out->function));
+    out->waits = gpu->program->waits;
     for (uint32_t i = 0; i < count; i++) out->bindings.at[i] = sp__cuda_address(&bindings[i]);
     if (count < SP_MAX_BINDINGS) out->bindings.at[count] = 0; /* no report */
     memcpy(out->bindings.tile, out->shape.tile, sizeof out->bindings.tile);

@@ -33,4 +33,5 @@ const sp_gpu_program PASTE(sp__cuda_program_, SP_NAME) = {.name = "streampool_" 
                                                           .source = source,
                                                           .binary = BINARY,
                                                           .binary_bytes = BINARY_SIZE,
-                                                          .kernel_count = KERNELS};
+                                                          .kernel_count = KERNELS,
+                                                          .waits = true};

@@ -30,6 +30,7 @@ SP_CUDA_LIST(FAKE_DECLARE)
 #define FAKE_ERROR_NOT_FOUND ((CUresult)500)
 
 #define FAKE_DEVICES 2
+#define FAKE_ARCHITECTURE 90
 #define FAKE_MEMORY_BYTES (UINT64_C(4) << 30) /* of each device */
 #define FAKE_MAX_PARAMS 8
 #define FAKE_QUEUE_LIMIT 1024 /* commands of a stream; one more blocks its caller */
@@ -90,6 +91,8 @@ FAKE_EXPORT uint64_t fake_cuda_retaining(void);
 /* The results of cuDeviceGetAttribute for each device, and of cuDeviceGetCount (before cuInit). */
 FAKE_EXPORT void fake_cuda_set_attribute(int attribute, int value);
 FAKE_EXPORT void fake_cuda_set_device_count(int count);
+/* The architecture that functions' PTX was compiled for; 90 at the start. */
+FAKE_EXPORT void fake_cuda_set_ptx(int architecture);
 /* Undoes all of the above except registered kernels, and clears the failure of contexts, which the
  * real driver does only for a new process. */
 FAKE_EXPORT void fake_cuda_reset(void);

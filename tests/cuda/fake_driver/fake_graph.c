@@ -129,6 +129,28 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraph
     return add_node(node, graph, behind, behind_count, work, result);
 }
 
+/* A node that may be launched early waits itself, so every edge is an order. */
+CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                   const CUgraphEdgeData *edges, size_t count)
+{
+    FAKE_CONTEXT(cuGraphAddDependencies, context);
+    if (graph == NULL) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        CUgraphNode node = to[i];
+        const bool is_inside = from[i]->graph == graph && node->graph == graph;
+        if (!is_inside || from[i]->index >= node->index) return CUDA_ERROR_INVALID_VALUE;
+        const bool is_early = edges != NULL && edges[i].type != 0;
+        if (is_early && (from[i]->work->kind != FAKE_KERNEL || node->work->kind != FAKE_KERNEL)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        uint32_t *behind = realloc(node->behind, (node->behind_count + 1) * sizeof *behind);
+        if (behind == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+        behind[node->behind_count++] = from[i]->index;
+        node->behind = behind;
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *behind,
                               size_t behind_count, const CUDA_MEMCPY3D *params, CUcontext context)
 {

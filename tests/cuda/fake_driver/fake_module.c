@@ -76,6 +76,22 @@ CUresult cuModuleUnload(CUmodule module)
     return fake_destroyed(FAKE_MODULE, context);
 }
 
+static atomic_int ptx_architecture = FAKE_ARCHITECTURE;
+
+void fake_cuda_set_ptx(int architecture)
+{
+    atomic_store(&ptx_architecture, architecture);
+}
+
+CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function)
+{
+    FAKE_CONTEXT(cuFuncGetAttribute, context);
+    if (function == NULL) return FAKE_ERROR_INVALID_HANDLE;
+    if (attribute != CU_FUNC_ATTRIBUTE_PTX_VERSION) return CUDA_ERROR_INVALID_VALUE;
+    *value = atomic_load(&ptx_architecture);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value)
 {
     FAKE_CONTEXT(cuFuncSetAttribute, context);

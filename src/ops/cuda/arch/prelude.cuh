@@ -42,11 +42,37 @@ struct sp_gpu_bindings {
 #define SP_CUDA_SHARED(name) extern __shared__ float4 name[]
 #endif
 
-/* Declaration of every kernel, of blocks of so many threads, `blocks` of them per multiprocessor. */
-#define SP_CUDA_KERNEL_OF(name, constants_type, threads, blocks)                                   \
+/* A graph launches a kernel before the one in front of it has ended, so that the launch and what
+ * needs no results of that kernel take no time of their own (docs/decisions/0068). From here on
+ * everything that was launched before is complete and visible, and the next kernel may be launched;
+ * every thread of every kernel calls it before it reads or writes memory that others write. A
+ * kernel that is launched in another way waits for nothing here. */
+SP_CUDA_FUNCTION void sp_await_launch()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* Declaration of every kernel, of blocks of so many threads, `blocks` of them per multiprocessor. It
+ * begins with `await`. */
+#define SP_CUDA_KERNEL_ENTRY(name, constants_type, threads, blocks, await)                         \
+    SP_CUDA_FUNCTION void sp_##name##_body(const sp_gpu_bindings &bindings,                        \
+                                           const constants_type &k);                               \
     extern "C" __global__ void __launch_bounds__(threads, blocks)                                  \
         sp_##name(const __grid_constant__ sp_gpu_bindings bindings,                                \
-                  const __grid_constant__ constants_type k)
+                  const __grid_constant__ constants_type k)                                        \
+    {                                                                                              \
+        await;                                                                                     \
+        sp_##name##_body(bindings, k);                                                             \
+    }                                                                                              \
+    SP_CUDA_FUNCTION void sp_##name##_body(const sp_gpu_bindings &bindings, const constants_type &k)
+#define SP_CUDA_KERNEL_OF(name, constants_type, threads, blocks)                                   \
+    SP_CUDA_KERNEL_ENTRY(name, constants_type, threads, blocks, sp_await_launch())
 /* At most 128 registers per thread. */
 #define SP_CUDA_KERNEL(name, constants_type)                                                       \
     SP_CUDA_KERNEL_OF(name, constants_type, SP_CUDA_THREADS, 2)
+/* A kernel that calls sp_await_launch itself. */
+#define SP_CUDA_KERNEL_THAT_AWAITS(name, constants_type)                                           \
+    SP_CUDA_KERNEL_ENTRY(name, constants_type, SP_CUDA_THREADS, 2, (void)0)

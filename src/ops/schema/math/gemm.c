@@ -102,6 +102,7 @@ static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gem
     const bool is_packed = call->inputs[1].is_packed || is_transposed;
     if (is_packed && !call->inputs[1].is_packed) SP_TRY(emit_pack(call, lowering, is_transposed));
     k->is_padded = is_packed;
+    k->is_b_constant = call->inputs[1].is_packed;
     k->b_depth = is_packed ? SP_GEMM_PANEL : k->columns;
     k->b_panel = is_packed ? SP_GEMM_PANEL * k->depth : SP_GEMM_PANEL;
     sp__gemm_choose_tile(k);
