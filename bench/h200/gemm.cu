@@ -5,34 +5,7 @@
 //
 // bench/h200/run builds it.
 #include <cublasLt.h>
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <vector>
-
-#include "cuda_core.cu" // what the library embeds
-
-// The choice of tiles once more, for the host. A call of the first name would also find the other one.
-#define sp_cuda_gemm_matrices sp_host_gemm_matrices
-#undef SP_OPS_CUDA_ARCH_TILES_H
-#undef SP_CUDA_FUNCTION
-#define SP_CUDA_FUNCTION static inline
-namespace host {
-#include "ops/cuda/tile_choice.h"
-}
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        const int status_ = (int)(call);                                                           \
-        if (status_ != 0) {                                                                        \
-            std::fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, status_);           \
-            std::exit(1);                                                                          \
-        }                                                                                          \
-    } while (0)
+#include "bench.cuh"
 
 static const int64_t max_rows = 4096;
 static const size_t workspace_bytes = 32 << 20;
@@ -56,16 +29,14 @@ static sp_gemm_constants ours_constants(const Case &c, int64_t rows)
     k.b_depth = SP_GEMM_PANEL;
     k.b_panel = SP_GEMM_PANEL * c.depth;
     k.alpha = k.beta = 1.0f;
-    k.has_c = k.is_padded = true;
+    k.has_c = k.is_padded = k.is_b_constant = true;
     return k;
 }
 
-static const int64_t shared_bytes = 227 << 10;
-
-// As cuda_kernels.c.
-static void launch_ours(const Case &c, const sp_gemm_constants &k, cudaStream_t stream)
+// As cuda_launch.c.
+static void launch_tile(const Case &c, const sp_gemm_constants &k, const host::sp_cuda_tile &tile,
+                        cudaStream_t stream)
 {
-    const host::sp_cuda_tile tile = host::sp_cuda_gemm_tile(&k, shared_bytes);
     const sp_gpu_bindings bindings = {{c.x, c.panels, c.bias, c.y},
                                       {tile.groups, tile.warps, tile.rows}};
     const bool is_square = tile.groups == 0;
@@ -73,10 +44,19 @@ static void launch_ours(const Case &c, const sp_gemm_constants &k, cudaStream_t 
     const int64_t across = is_square ? tile.rows : SP_CUDA_LANES;
     const dim3 grid((unsigned)((k.rows + rows - 1) / rows),
                     (unsigned)((c.columns + across - 1) / across));
-    const size_t bytes = is_square ? SP_CUDA_SQUARE_BYTES(rows)
+    const bool has_sums = host::sp_cuda_square_has_sums(k.depth, SP_GEMM_SEGMENT, k.activation);
+    const size_t bytes = is_square ? SP_CUDA_SQUARE_BYTES(rows, has_sums)
                                    : host::sp_cuda_product_bytes(tile.groups, rows);
-    const auto kernel = is_square ? sp_gemm_square_f32 : sp_gemm_rows_f32;
-    kernel<<<grid, SP_CUDA_THREADS, bytes, stream>>>(bindings, k);
+    const auto kernel = !is_square   ? sp_gemm_rows_f32
+                        : rows == 64 ? sp_gemm_square_64_f32
+                                     : sp_gemm_square_128_f32;
+    const unsigned threads = is_square ? SP_CUDA_SQUARE_THREADS(tile.rows) : SP_CUDA_THREADS;
+    launch_early(kernel, grid, threads, bytes, stream, bindings, k);
+}
+
+static void launch_ours(const Case &c, const sp_gemm_constants &k, cudaStream_t stream)
+{
+    launch_tile(c, k, host::sp_cuda_gemm_tile(&k, shared_bytes), stream);
 }
 
 static void pack(const Case &c)
@@ -147,42 +127,6 @@ static bool is_possible(const Lt &lt, const cublasLtMatmulAlgo_t &algo)
            result.workspaceSize <= workspace_bytes;
 }
 
-// ---- time ----
-
-// Microseconds for one launch, from graphs of 33 and of 1.
-template <class Launch> static double time_kernel(cudaStream_t stream, const Launch &launch)
-{
-    double medians[2];
-    for (int which = 0; which < 2; which++) {
-        cudaGraph_t graph;
-        cudaGraphExec_t exec;
-        cudaEvent_t begin, end;
-        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-        for (int i = 0; i < (which == 0 ? 1 : 33); i++) launch(stream);
-        CHECK(cudaStreamEndCapture(stream, &graph));
-        CHECK(cudaGraphInstantiate(&exec, graph, 0));
-        CHECK(cudaEventCreate(&begin));
-        CHECK(cudaEventCreate(&end));
-        std::vector<float> times;
-        for (int round = 0; round < 60; round++) {
-            float ms;
-            CHECK(cudaEventRecord(begin, stream));
-            CHECK(cudaGraphLaunch(exec, stream));
-            CHECK(cudaEventRecord(end, stream));
-            CHECK(cudaEventSynchronize(end));
-            CHECK(cudaEventElapsedTime(&ms, begin, end));
-            if (round >= 10) times.push_back(ms * 1000);
-        }
-        std::nth_element(times.begin(), times.begin() + 25, times.end());
-        medians[which] = times[25];
-        CHECK(cudaGraphExecDestroy(exec));
-        CHECK(cudaGraphDestroy(graph));
-        CHECK(cudaEventDestroy(begin));
-        CHECK(cudaEventDestroy(end));
-    }
-    return (medians[1] - medians[0]) / 32;
-}
-
 // Is the first row of y what it was for one row?
 static bool is_same_row(const Case &c, std::vector<float> &first)
 {
@@ -221,13 +165,6 @@ static void fill(std::vector<float> &values, float *to)
     CHECK(cudaMemcpy(to, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
 }
 
-static float *allocate(int64_t count)
-{
-    void *at;
-    CHECK(cudaMalloc(&at, (size_t)count * sizeof(float)));
-    return (float *)at;
-}
-
 static void run_case(cublasLtHandle_t handle, void *workspace, cudaStream_t stream, int64_t depth,
                      int64_t columns)
 {
@@ -241,12 +178,18 @@ static void run_case(cublasLtHandle_t handle, void *workspace, cudaStream_t stre
     pack(c);
     const cublasLtMatmulAlgo_t fixed = choose(make_lt(handle, workspace, c, 64));
     std::vector<float> first_ours, first_fixed, first_chosen;
-    for (int64_t rows : {1, 4, 8, 16, 64, 1024, 4096}) {
+    for (int64_t rows : {1, 4, 8, 16, 32, 64, 256, 1024, 4096}) {
         const sp_gemm_constants k = ours_constants(c, rows);
         const double ours =
             time_kernel(stream, [&](cudaStream_t s) { launch_ours(c, k, s); });
         const bool ours_same = is_same_row(c, first_ours);
         const bool ours_chain = is_chain(c, x, w, bias);
+        double by_square[2];
+        for (int i = 0; i < 2; i++) {
+            const host::sp_cuda_tile tile = {0, 0, i == 0 ? 64u : 128u};
+            by_square[i] =
+                time_kernel(stream, [&](cudaStream_t s) { launch_tile(c, k, tile, s); });
+        }
         const Lt lt = make_lt(handle, workspace, c, rows);
         double by_fixed = 0;
         bool fixed_same = false;
@@ -262,10 +205,11 @@ static void run_case(cublasLtHandle_t handle, void *workspace, cudaStream_t stre
         char fixed_text[32] = "null";
         if (by_fixed > 0) std::snprintf(fixed_text, sizeof(fixed_text), "%.2f", by_fixed);
         std::printf("{\"case\":\"gemm\",\"depth\":%lld,\"columns\":%lld,\"rows\":%lld,"
-                    "\"ours_us\":%.2f,\"ours_same_bits\":%s,\"ours_is_the_chain\":%s,"
+                    "\"ours_us\":%.2f,\"square_64_us\":%.2f,\"square_128_us\":%.2f,\"ours_same_bits\":%s,\"ours_is_the_chain\":%s,"
                     "\"cublaslt_fixed_us\":%s,\"cublaslt_fixed_same_bits\":%s,"
                     "\"cublaslt_chosen_us\":%.2f,\"cublaslt_chosen_same_bits\":%s}\n",
                     (long long)depth, (long long)columns, (long long)rows, ours,
+                    by_square[0], by_square[1],
                     ours_same ? "true" : "false", ours_chain ? "true" : "false", fixed_text,
                     fixed_same ? "true" : "false", by_chosen, chosen_same ? "true" : "false");
         std::fflush(stdout);
@@ -280,7 +224,7 @@ int main()
     CHECK(cublasLtCreate(&handle));
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     void *workspace = allocate((int64_t)workspace_bytes / 4);
-    for (const auto kernel : {sp_gemm_rows_f32, sp_gemm_square_f32}) {
+    for (const auto kernel : {sp_gemm_rows_f32, sp_gemm_square_64_f32, sp_gemm_square_128_f32}) {
         CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    (int)shared_bytes));
     }

@@ -6,6 +6,7 @@
 #include "cuda/cuda_emulator.h"
 #include "cuda/kernel_compare.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/cuda_launch.h"
 #include "ops/cuda/tile_choice.h"
 #include "support/test.h"
 
@@ -27,44 +28,21 @@ static sp_cuda_tile next_tile(bool has_squares)
     return sp_cuda_make_tile(groups, groups == 4 && rows > 16 ? 16 : rows);
 }
 
-/* The shape with the tile, for an output of so many rows and columns. */
-static void set_tile(const sp_cuda_tile *tile, int64_t rows, int64_t columns, uint32_t row_axis,
-                     sp_launch_shape *out)
-{
-    const bool is_square = tile->groups == 0;
-    const int64_t each = is_square ? tile->rows : (int64_t)tile->warps * tile->rows;
-    const int64_t across = is_square ? tile->rows : SP_CUDA_LANES;
-    out->grid[row_axis] = (uint32_t)sp_cuda_tiles(rows, each);
-    out->grid[1 - row_axis] = (uint32_t)sp_cuda_tiles(columns, across);
-    out->shared_bytes = (uint32_t)(is_square ? SP_CUDA_SQUARE_BYTES((int64_t)tile->rows)
-                                             : sp_cuda_product_bytes(tile->groups, each));
-    memcpy(out->tile, tile, sizeof out->tile);
-}
-
-/* Where a product may have a variant, every other time. */
-static void set_variant(const sp_cuda_tile *tile, const sp_gemm_constants *k, sp_launch_shape *out)
-{
-    static const sp_gemm_constants large = {.rows = 4096, .columns = 4096};
-    const sp_gpu_kernel *gpu = sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu;
-    sp_launch_shape shape = {0};
-    if (tile->groups == 0) gpu->tiled(&large, SHARED_BYTES, &shape);
-    else if (sp_cuda_gemm_is_plain(k) && turn % 2 == 0) return;
-    out->variant = shape.variant;
-}
-
+/* Where a product may have a variant for its size, every other time. */
 static void set_next_tile(const sp_gpu_kernel *gpu, const void *constants, sp_launch_shape *out)
 {
-    const bool is_gemm = gpu->index == SP_KERNEL_ID_gemm_f32;
-    const sp_cuda_tile tile = next_tile(is_gemm);
-    if (is_gemm) {
-        const sp_gemm_constants *k = constants;
-        set_tile(&tile, k->rows, k->columns, 0, out);
-        set_variant(&tile, k, out);
-    } else {
-        const sp_conv_constants *k = constants;
-        set_tile(&tile, k->filters, k->out_h * k->out_w, 1, out);
-        if (turn % 2 != 0) out->variant = NULL;
-    }
+    const bool is_gemm = gpu == sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu;
+    const sp_cuda_tile tile = next_tile(is_gemm || sp_cuda_conv_has_squares(constants));
+    if (is_gemm) sp__cuda_launch_gemm(constants, &tile, out);
+    else sp__cuda_launch_conv(constants, &tile, out);
+    if (tile.groups != 0 && turn % 2 == 0) out->variant = NULL;
+}
+
+/* Convolutions by squares are launched with a block for each. */
+static bool has_all_blocks(const sp_gpu_kernel *gpu, const sp_launch_shape *shape)
+{
+    return gpu == sp__cuda_kernels()[SP_KERNEL_ID_conv_f32].gpu && shape->tile[0] == 0 &&
+           shape->tile[2] != 0;
 }
 
 static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispatch,
@@ -76,10 +54,11 @@ static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispat
     if (gpu->tiled != NULL) gpu->tiled(dispatch->constants, SHARED_BYTES, &shape);
     else gpu->shape(dispatch->constants, &shape);
     if (gpu->tiled != NULL && has_all_tiles) set_next_tile(gpu, dispatch->constants, &shape);
-    if (shape.grid[0] > largest_grid) {
+    if (shape.grid[0] > largest_grid && !has_all_blocks(gpu, &shape)) {
         shape.grid[0] = largest_grid;
         /* The variant for rows is launched with all blocks only. */
-        if (gpu->index == SP_KERNEL_ID_gemm_f32 && shape.tile[0] != 0) shape.variant = NULL;
+        if (gpu == sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu && shape.tile[0] != 0)
+            shape.variant = NULL;
     }
     if (shape.variant != NULL) gpu = shape.variant;
     if (cuda_emulator_launch(gpu->entry, &shape, bindings, dispatch->binding_count,

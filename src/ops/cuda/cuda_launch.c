@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/cuda/cuda_launch.h"
 
-#include "ops/cuda/tile_choice.h"
-
 /* Grid limits of every GPU, along x and along y and z. */
 #define MAX_BLOCKS INT64_C(0x7fffffff)
 #define MAX_OUTER_BLOCKS SP_CUDA_MAX_OUTER_BLOCKS
@@ -33,21 +31,40 @@ static void set_tile(const sp_cuda_tile *tile, int64_t shared_bytes, sp_launch_s
     out->shared_bytes = (uint32_t)shared_bytes;
 }
 
+static void set_square(bool has_sums, int64_t side, sp_launch_shape *out)
+{
+    out->block[0] = (uint32_t)SP_CUDA_SQUARE_THREADS(side);
+    out->shared_bytes = (uint32_t)SP_CUDA_SQUARE_BYTES(side, has_sums);
+    out->tile[2] = (uint32_t)side;
+}
+
+static void set_gemm_square(const sp_gemm_constants *k, int64_t side, sp_launch_shape *out)
+{
+    set_grid(sp_cuda_tiles(k->rows, side), sp_cuda_tiles(k->columns, side),
+             sp_cuda_gemm_matrices(k), out);
+    set_square(sp_cuda_square_has_sums(k->depth, SP_GEMM_SEGMENT, k->activation), side, out);
+    out->variant =
+        side == 64 ? &sp__cuda_variant_gemm_square_64_f32 : &sp__cuda_variant_gemm_square_128_f32;
+}
+
+void sp__cuda_launch_gemm(const sp_gemm_constants *k, const sp_cuda_tile *tile,
+                          sp_launch_shape *out)
+{
+    if (tile->groups == 0) {
+        set_gemm_square(k, tile->rows, out);
+        return;
+    }
+    const int64_t rows = (int64_t)tile->warps * tile->rows;
+    set_grid(sp_cuda_tiles(k->rows, rows), sp_cuda_tiles(k->columns, SP_CUDA_LANES),
+             sp_cuda_gemm_matrices(k), out);
+    if (sp_cuda_gemm_is_plain(k)) out->variant = &sp__cuda_variant_gemm_rows_f32;
+    set_tile(tile, sp_cuda_product_bytes(tile->groups, rows), out);
+}
+
 void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
 {
-    const sp_gemm_constants *k = constants;
-    const sp_cuda_tile tile = sp_cuda_gemm_tile(k, shared_bytes);
-    const bool is_square = tile.groups == 0;
-    const int64_t rows = is_square ? tile.rows : (int64_t)tile.warps * tile.rows;
-    set_grid(sp_cuda_tiles(k->rows, rows),
-             sp_cuda_tiles(k->columns, is_square ? tile.rows : SP_CUDA_LANES),
-             sp_cuda_gemm_matrices(k), out);
-    if (is_square) out->variant = &sp__cuda_variant_gemm_square_f32;
-    else if (sp_cuda_gemm_is_plain(k)) out->variant = &sp__cuda_variant_gemm_rows_f32;
-    set_tile(&tile,
-             is_square ? SP_CUDA_SQUARE_BYTES((int64_t)tile.rows)
-                       : sp_cuda_product_bytes(tile.groups, rows),
-             out);
+    const sp_cuda_tile tile = sp_cuda_gemm_tile(constants, shared_bytes);
+    sp__cuda_launch_gemm(constants, &tile, out);
 }
 
 void sp__cuda_shape_pack(const void *constants, sp_launch_shape *out)
@@ -56,15 +73,35 @@ void sp__cuda_shape_pack(const void *constants, sp_launch_shape *out)
     set_threads(sp_cuda_tiles(k->columns, SP_GEMM_PANEL) * SP_GEMM_PANEL * k->depth, out);
 }
 
-void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
+static void set_conv_square(const sp_conv_constants *k, int64_t side, sp_launch_shape *out)
 {
-    const sp_conv_constants *k = constants;
-    const sp_cuda_tile tile = sp_cuda_conv_tile(k, shared_bytes);
-    const int64_t rows = (int64_t)tile.warps * tile.rows;
+    const int64_t depth = k->channels * k->kernel_h * k->kernel_w;
+    set_grid(sp_cuda_tiles(sp_cuda_conv_images(k) * k->out_h * k->out_w, side),
+             sp_cuda_tiles(k->filters, side), k->groups, out);
+    set_square(sp_cuda_square_has_sums(depth, k->segment, k->activation), side, out);
+    out->shared_bytes += SP_CUDA_TAPS_BYTES;
+    out->variant =
+        side == 64 ? &sp__cuda_variant_conv_square_64_f32 : &sp__cuda_variant_conv_square_128_f32;
+}
+
+void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
+                          sp_launch_shape *out)
+{
+    if (tile->groups == 0) {
+        set_conv_square(k, tile->rows, out);
+        return;
+    }
+    const int64_t rows = (int64_t)tile->warps * tile->rows;
     set_grid(sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES), sp_cuda_tiles(k->filters, rows),
              k->filters > 0 ? k->planes / k->filters : 0, out);
     if (sp_cuda_conv_is_small(k)) out->variant = &sp__cuda_variant_conv_small_f32;
-    set_tile(&tile, sp_cuda_product_bytes(tile.groups, rows), out);
+    set_tile(tile, sp_cuda_product_bytes(tile->groups, rows), out);
+}
+
+void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
+{
+    const sp_cuda_tile tile = sp_cuda_conv_tile(constants, shared_bytes);
+    sp__cuda_launch_conv(constants, &tile, out);
 }
 
 void sp__cuda_shape_depthwise(const void *constants, sp_launch_shape *out)

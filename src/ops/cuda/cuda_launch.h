@@ -5,6 +5,7 @@
 #define SP_OPS_CUDA_CUDA_LAUNCH_H
 
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/tile_choice.h"
 
 #define SP_CUDA_LAUNCH_LIST(X)                                                                     \
     X(pack)                                                                                        \
@@ -51,6 +52,12 @@
     void sp__cuda_shape_##name(const void *constants, sp_launch_shape *out);
 SP_CUDA_LAUNCH_LIST(SP_CUDA_SHAPE_DECLARE)
 #undef SP_CUDA_SHAPE_DECLARE
+
+/* Launches with a tile of the caller's; a convolution has squares if sp_cuda_conv_has_squares. */
+void sp__cuda_launch_gemm(const sp_gemm_constants *k, const sp_cuda_tile *tile,
+                          sp_launch_shape *out);
+void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
+                          sp_launch_shape *out);
 
 void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);

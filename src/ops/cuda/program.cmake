@@ -99,8 +99,10 @@ sp_add_cuda_program(core
     cuda/conv/window.cu
     cuda/gemm/product.cuh
     cuda/gemm/square.cuh
+    cuda/gemm/square_matrix.cuh
     cuda/gemm/gemm.cu
-    cuda/conv/conv.cu)
+    cuda/conv/conv.cu
+    cuda/conv/square.cu)
 sp_add_cuda_program(math
     elementwise_list.h
     fused_constants.h

@@ -49,19 +49,40 @@ static inline sp_cuda_tile sp_cuda_product_tile(int64_t rows, int64_t across, in
     return sp_cuda_make_tile(groups, each);
 }
 
+/* Must the sums of a square wait: for another segment, or for an activation that is long? */
+static inline int sp_cuda_square_has_sums(int64_t depth, int64_t segment, uint8_t activation)
+{
+    return depth > segment ||
+           (activation != SP_ACTIVATION_NONE && activation != SP_ACTIVATION_RELU);
+}
+
+/* The side of the largest square of which there are enough; 0: none. The larger squares need one
+ * for each processor, and a depth for which their many sums pay. */
+static inline int64_t sp_cuda_square_side(int64_t rows, int64_t columns, int64_t matrices,
+                                          int64_t depth, int64_t shared_bytes)
+{
+    for (int64_t side = 128; side >= 64; side /= 2) {
+        const int64_t count = sp_cuda_tiles(rows, side) * sp_cuda_tiles(columns, side) * matrices;
+        const int64_t enough =
+            side == 128 ? SP_CUDA_ENOUGH_BLOCKS * 15 / 16 : SP_CUDA_ENOUGH_BLOCKS * 3 / 4;
+        const int is_mostly_full = rows > side / 2 && columns > side / 2;
+        const int is_deep = side == 64 || depth >= 8 * SP_CUDA_SQUARE_DEPTH;
+        if (is_mostly_full && is_deep && count >= enough &&
+            SP_CUDA_SQUARE_BYTES(side, 1) <= shared_bytes) {
+            return side;
+        }
+    }
+    return 0;
+}
+
 /* The tile of a matrix product: the largest square of which there are enough, else some rows. */
 static inline sp_cuda_tile sp_cuda_gemm_tile(const sp_gemm_constants *k, int64_t shared_bytes)
 {
     const int64_t matrices = sp_cuda_gemm_matrices(k);
-    for (int64_t side = 128; side >= 64; side /= 2) {
-        const int64_t count =
-            sp_cuda_tiles(k->rows, side) * sp_cuda_tiles(k->columns, side) * matrices;
-        const int is_mostly_full = k->rows > side / 2 && k->columns > side / 2;
-        const int is_enough = count >= SP_CUDA_ENOUGH_BLOCKS * 3 / 4;
-        if (is_mostly_full && is_enough && SP_CUDA_SQUARE_BYTES(side) <= shared_bytes) {
-            const sp_cuda_tile tile = {0, 0, (uint32_t)side};
-            return tile;
-        }
+    const int64_t side = sp_cuda_square_side(k->rows, k->columns, matrices, k->depth, shared_bytes);
+    if (side > 0) {
+        const sp_cuda_tile tile = {0, 0, (uint32_t)side};
+        return tile;
     }
     return sp_cuda_product_tile(k->rows, sp_cuda_tiles(k->columns, SP_CUDA_LANES) * matrices,
                                 k->depth, SP_GEMM_SEGMENT, shared_bytes);
@@ -99,13 +120,32 @@ static inline int sp_cuda_conv_is_small(const sp_conv_constants *k)
            k->groups * k->filters < most / (k->channels * kernel + 1);
 }
 
-/* The tile of a convolution, whose rows are filters and whose columns are pixels. */
+/* Can a convolution be computed by squares, whose loads count the rows and columns of a window in
+ * bits, and a segment's taps in a table? */
+static inline int sp_cuda_conv_has_squares(const sp_conv_constants *k)
+{
+    return sp_cuda_conv_is_small(k) && k->kernel_h <= 32 && k->kernel_w <= 32 &&
+           k->kernel_h * k->kernel_w <= k->segment && k->groups <= SP_CUDA_MAX_OUTER_BLOCKS &&
+           k->filters <= SP_CUDA_MAX_OUTER_BLOCKS * 64;
+}
+
+/* The tile of a convolution, whose rows are filters and whose columns are pixels: of all images for
+ * squares. */
 static inline sp_cuda_tile sp_cuda_conv_tile(const sp_conv_constants *k, int64_t shared_bytes)
 {
+    const int64_t pixels = k->out_h * k->out_w, depth = k->channels * k->kernel_h * k->kernel_w;
+    const int64_t side =
+        sp_cuda_conv_has_squares(k)
+            ? sp_cuda_square_side(k->filters, pixels * sp_cuda_conv_images(k), k->groups, depth,
+                                  shared_bytes - SP_CUDA_TAPS_BYTES)
+            : 0;
+    if (side > 0) {
+        const sp_cuda_tile tile = {0, 0, (uint32_t)side};
+        return tile;
+    }
     const int64_t planes = k->filters > 0 ? k->planes / k->filters : 0;
-    return sp_cuda_product_tile(k->filters,
-                                sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES) * planes,
-                                k->channels * k->kernel_h * k->kernel_w, k->segment, shared_bytes);
+    return sp_cuda_product_tile(k->filters, sp_cuda_tiles(pixels, SP_CUDA_LANES) * planes, depth,
+                                k->segment, shared_bytes);
 }
 
 #endif

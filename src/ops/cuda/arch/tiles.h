@@ -11,7 +11,10 @@
 /* Entries of the program that are launched in place of a kernel, for some shapes. */
 #define SP_CUDA_VARIANT_LIST(X)                                                                    \
     X(gemm_rows_f32)                                                                               \
-    X(gemm_square_f32)                                                                             \
+    X(gemm_square_128_f32)                                                                         \
+    X(gemm_square_64_f32)                                                                          \
+    X(conv_square_128_f32)                                                                         \
+    X(conv_square_64_f32)                                                                          \
     X(conv_small_f32)
 
 #define SP_CUDA_THREADS 256
@@ -78,10 +81,24 @@ SP_CUDA_FUNCTION int64_t sp_cuda_gemm_matrices(const sp_gemm_constants *k)
     return count;
 }
 
-/* Elements of one operand that a block with a square tile loads at a time. */
-#define SP_CUDA_SQUARE_CHUNK 1024
-/* Two chunks of both operands, and the sums. */
-#define SP_CUDA_SQUARE_BYTES(side)                                                                 \
-    ((2 * (SP_CUDA_SQUARE_CHUNK / (side)) * (2 * (side) + 4) + (side) * (side)) * 4)
+/* Images of a convolution. */
+SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
+{
+    const int64_t filters = k->groups * k->filters;
+    return filters > 0 ? k->planes / filters : 0;
+}
+
+/* Of a large tile: steps of the depth that are loaded at a time, and the shared memory: two chunks
+ * of both operands, and the sums, if they must wait (for another segment, or a long activation). */
+#define SP_CUDA_SQUARE_DEPTH 16
+#define SP_CUDA_SQUARE_PAD 4 /* floats of a step's rows, so that copies meet few banks twice */
+#define SP_CUDA_SQUARE_BYTES(side, has_sums)                                                       \
+    ((2 * SP_CUDA_SQUARE_DEPTH * (2 * (side) + SP_CUDA_SQUARE_PAD) +                               \
+      ((has_sums) ? (side) * (side) : 0)) *                                                        \
+     4)
+#define SP_CUDA_SQUARE_THREADS(side) ((side) == 64 ? 128 : 256)
+
+/* The table of a convolution's taps, before it. */
+#define SP_CUDA_TAPS_BYTES (SP_CONV_MAX_SEGMENT * 12)
 
 #endif

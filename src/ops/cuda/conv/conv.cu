@@ -138,9 +138,11 @@ SP_CUDA_FUNCTION void sp_conv_tile(const sp_gpu_bindings &bindings, const sp_con
         const bool is_wide = sp_are_panels_wide(x, pixels, SP_GEMM_PANEL, pixels);
         const sp_right_panels<Int> right = sp_make_right_panels<Int>(
             x, pixels, SP_GEMM_PANEL, pixel, pixels, is_wide, loader);
+        sp_load_first(pool, place, left, right);
         sp_run_tile(pool, place, left, right, loader, pixels - pixel, output);
     } else {
         const sp_right_taps<Int> right = sp_make_right_taps<Int>(k, x, pixel, loader);
+        sp_load_first(pool, place, left, right);
         sp_run_tile(pool, place, left, right, loader, pixels - pixel, output);
     }
 }

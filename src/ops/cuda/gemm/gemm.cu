@@ -20,9 +20,7 @@ struct sp_gemm_output {
 
     __device__ __forceinline__ float finish(float sum, float addend) const
     {
-        float out = __fmul_rn(sum, k.alpha);
-        if (c) out = __fadd_rn(out, __fmul_rn(addend, k.beta));
-        return sp_canonical(out);
+        return sp_gemm_finish(k, c != nullptr, sum, addend);
     }
 
     __device__ __forceinline__ void store(int r, int lane, float out) const
@@ -67,6 +65,7 @@ SP_CUDA_FUNCTION void sp_gemm_tile(const sp_gemm_matrix &m, const sp_gemm_consta
     const sp_right_panels<int64_t> right = sp_make_right_panels<int64_t>(
         m.b, k.b_depth, k.b_panel, column, columns, is_wide, loader);
     const sp_gemm_output output = {k, m.c, m.y, row, column};
+    sp_load_first(pool, place, left, right);
     sp_run_tile(pool, place, left, right, loader, k.columns - column, output);
 }
 
@@ -92,8 +91,8 @@ SP_CUDA_KERNEL(gemm_f32, sp_gemm_constants)
 }
 
 /* The variant for one matrix of rows by packed panels, small enough for offsets of 32 bits. A block
- * for each tile. */
-SP_CUDA_KERNEL(gemm_rows_f32, sp_gemm_constants)
+ * for each tile, which loads weights before the rows are there. */
+SP_CUDA_KERNEL_THAT_AWAITS(gemm_rows_f32, sp_gemm_constants)
 {
     SP_CUDA_SHARED(pool);
     const sp_place place = sp_make_place({bindings.tile[0], bindings.tile[1], bindings.tile[2]});
@@ -114,38 +113,51 @@ SP_CUDA_KERNEL(gemm_rows_f32, sp_gemm_constants)
     const sp_right_panels<int> right = sp_make_right_panels<int>(
         b, SP_GEMM_PANEL, SP_GEMM_PANEL * depth, column, padded, sp_is_wide(b, 0), loader);
     const sp_gemm_output output = {k, c, y, row, column};
+    if (!k.is_b_constant) sp_await_launch();
+    sp_load_first((float *)pool, place, left, right);
+    sp_await_launch();
     sp_run_tile((float *)pool, place, left, right, loader, columns - column, output);
 }
 
-template <int Side>
-SP_CUDA_FUNCTION void sp_gemm_squares(const sp_gemm_matrix &m, const sp_gemm_constants &k,
+/* Squares: x over the rows, y over the columns, z over the batch. */
+template <class S>
+SP_CUDA_FUNCTION void sp_gemm_squares(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
                                       float *pool)
 {
-#pragma unroll 1
-    for (int64_t column = (int64_t)blockIdx.y * Side; column < k.columns;
-         column += (int64_t)gridDim.y * Side) {
-#pragma unroll 1
-        for (int64_t row = (int64_t)blockIdx.x * Side; row < k.rows;
-             row += (int64_t)gridDim.x * Side) {
-            const sp_square_operands operands = sp_make_square_operands(k, m.a, m.b, row, column);
-            const sp_gemm_output output = {k, m.c, m.y, row, column};
-            sp_run_square<Side>(pool, operands, output);
-        }
-    }
-}
-
-/* The variant with square tiles: an entry of its own, since its registers would leave the
- * others' addresses none. */
-SP_CUDA_KERNEL(gemm_square_f32, sp_gemm_constants)
-{
-    SP_CUDA_SHARED(pool);
     const int64_t matrices = sp_cuda_gemm_matrices(&k);
 #pragma unroll 1
     for (int64_t batch = blockIdx.z; batch < matrices; batch += gridDim.z) {
         const sp_gemm_matrix m = sp_make_gemm_matrix(bindings, k, batch);
-        if (bindings.tile[2] == 64) sp_gemm_squares<64>(m, k, (float *)pool);
-        else sp_gemm_squares<128>(m, k, (float *)pool);
+        const bool is_wide = sp_is_wide(m.y, k.columns);
+#pragma unroll 1
+        for (int64_t column = (int64_t)blockIdx.y * S::side; column < k.columns;
+             column += (int64_t)gridDim.y * S::side) {
+#pragma unroll 1
+            for (int64_t row = (int64_t)blockIdx.x * S::side; row < k.rows;
+                 row += (int64_t)gridDim.x * S::side) {
+                const auto left = sp_make_square_left<S>(m.a + row * k.a_row, k.a_row, k.a_depth,
+                                                         k.rows - row);
+                const auto right = sp_make_square_panels<S>(k, m.b, column);
+                const sp_gemm_square_output output = {k, m.c, m.y, row, column, is_wide};
+                sp_run_square<S>(pool, left, right, k.rows - row, k.depth, SP_GEMM_SEGMENT,
+                                    output);
+            }
+        }
     }
+}
+
+/* The variants with squares: entries of their own, since their registers would leave the others'
+ * addresses none. */
+SP_CUDA_KERNEL_OF(gemm_square_128_f32, sp_gemm_constants, sp_square_128::threads, 2)
+{
+    SP_CUDA_SHARED(pool);
+    sp_gemm_squares<sp_square_128>(bindings, k, (float *)pool);
+}
+
+SP_CUDA_KERNEL_OF(gemm_square_64_f32, sp_gemm_constants, sp_square_64::threads, 4)
+{
+    SP_CUDA_SHARED(pool);
+    sp_gemm_squares<sp_square_64>(bindings, k, (float *)pool);
 }
 
 SP_CUDA_KERNEL(gemm_pack_f32, sp_gemm_pack_constants)

@@ -88,6 +88,23 @@ SP_CUDA_FUNCTION void sp_copy_4(float *to, const float *from)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
 }
 
+/* The copy, or zeros. */
+SP_CUDA_FUNCTION void sp_copy_1_if(bool is_there, float *to, const float *from)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    const int bytes = is_there ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes)
+                 : "memory");
+}
+
+SP_CUDA_FUNCTION void sp_copy_4_if(bool is_there, float *to, const float *from)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    const int bytes = is_there ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes)
+                 : "memory");
+}
+
 /* Waits for this thread's copies. */
 SP_CUDA_FUNCTION void sp_wait_copies()
 {
@@ -107,6 +124,18 @@ SP_CUDA_FUNCTION void sp_copy_4(float *to, const float *from)
 }
 
 SP_CUDA_FUNCTION void sp_wait_copies() {}
+
+SP_CUDA_FUNCTION void sp_copy_1_if(bool is_there, float *to, const float *from)
+{
+    if (is_there) sp_copy_1(to, from);
+    else *to = 0;
+}
+
+SP_CUDA_FUNCTION void sp_copy_4_if(bool is_there, float *to, const float *from)
+{
+    if (is_there) sp_copy_4(to, from);
+    else *(float4 *)to = {0, 0, 0, 0};
+}
 
 #endif
 
@@ -370,6 +399,14 @@ SP_CUDA_FUNCTION float *sp_first_stage(float *pool, const sp_place &place)
     return pool + place.group * SP_PRODUCT_STAGES * place.stage_floats();
 }
 
+/* Begins to load a tile's first chunk of the right operand. */
+template <class Int, class Right>
+SP_CUDA_FUNCTION void sp_load_first(float *pool, const sp_place &place,
+                                    const sp_left_rows<Int> &left, const Right &right)
+{
+    right.load(sp_make_cursor(place, left).steps(left), sp_first_stage(pool, place));
+}
+
 /* The sums of this thread's R outputs, in the first group, whose first chunk is being loaded. All
  * threads of the block must call it; the shared memory may be reused afterwards. */
 template <int R, class Int, class Right>
@@ -431,8 +468,8 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_place &place, const sp_l
     const bool has_outputs = place.group == 0 && place.has_rows() && lane < lanes;
     const int rows = has_outputs ? left.rows - place.row() : 0;
     float out[R], addend[R];
-    sp_load_chunk(left, right, loader, sp_make_cursor(place, left).steps(left),
-                  sp_first_stage(pool, place));
+    sp_load_left(left, loader, sp_make_cursor(place, left).steps(left),
+                 sp_first_stage(pool, place) + SP_CUDA_CHUNK * SP_CUDA_LANES);
 #pragma unroll
     for (int r = 0; r < R; r++) addend[r] = r < rows ? output.addend(place.row() + r, lane) : 0;
     sp_run_sums<R>(pool, place, left, right, loader, out);
@@ -446,7 +483,8 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_place &place, const sp_l
     }
 }
 
-/* Runs a tile. Rows are relative to the tile's first. */
+/* Runs a tile, whose first chunk of the right operand is being loaded. Rows are relative to the
+ * tile's first. */
 template <class Int, class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
                                   const Right &right, const sp_loader &loader, int64_t lanes,

@@ -1,230 +1,322 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products with many rows and columns: a block computes a square of outputs, each thread a square of
- * it in registers, so that a value from shared memory is used several times. Segments follow one
- * another; the sums of those that are done wait in shared memory, since registers for them would
- * halve the number of blocks that run at a time. */
+/* Products with many rows and columns: a block computes a square of outputs, and each of its threads
+ * 8 x 8 (or 8 x 4) of them in registers, so that a value from shared memory is used many times.
+ * Segments follow one another; the sums of those that are done wait in shared memory, since registers
+ * for them would halve the number of blocks that run at a time.
+ *
+ * The right operand and the outputs are of types of their own: a matrix (gemm/square_matrix.cuh) or
+ * the pixels of a convolution (conv/square.cu). */
 
-/* Columns of b that are readable. */
-SP_CUDA_FUNCTION int64_t sp_gemm_columns(const sp_gemm_constants &k)
-{
-    if (!k.is_padded) return k.columns;
-    return (k.columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL * SP_GEMM_PANEL;
-}
-
-/* Of a block of Side x Side outputs. Thread (x, y) of a grid of 16 x 16 has columns 4 * x + i and, for
- * a side of 128, 64 + 4 * x + i, and rows likewise. */
-template <int Side> struct sp_square {
-    static constexpr int grid = 16;
-    static constexpr int each = Side / grid;
-    static constexpr int depth = SP_CUDA_SQUARE_CHUNK / Side;
-    static constexpr int left_row = Side + 4; /* so that the stores of a warp meet few banks twice */
+/* A square of Side rows and columns, of which a thread has Rows x Columns. A warp has 8 threads side
+ * by side and 4 below each other; a thread has rows and columns in groups of four. */
+template <int Side, int Rows, int Columns> struct sp_square {
+    static constexpr int side = Side, rows = Rows, columns = Columns;
+    static constexpr int threads = Side * Side / (Rows * Columns);
+    static constexpr int depth = SP_CUDA_SQUARE_DEPTH;
+    static constexpr int left_row = Side + SP_CUDA_SQUARE_PAD;
     static constexpr int left = depth * left_row, right = depth * Side; /* floats of a stage */
-    static constexpr int words = depth * Side / 4 / SP_CUDA_THREADS; /* float4 of a thread */
-    static_assert(grid * grid == SP_CUDA_THREADS, "a thread has one square");
-    static_assert(words * 4 * SP_CUDA_THREADS == depth * Side, "threads load equal parts");
-    static_assert(SP_GEMM_SEGMENT % depth == 0, "a chunk is of one segment");
-    static_assert((2 * (left + right) + Side * Side) * 4 == SP_CUDA_SQUARE_BYTES(Side),
+    static constexpr int left_words = depth * Side / threads;           /* floats of a thread */
+    static constexpr int right_words = left_words / 4;                  /* float4 of a thread */
+    static constexpr int groups = Columns / 4;                          /* of columns */
+    static constexpr int warps = Side / (8 * Columns);                  /* side by side */
+    static_assert(right_words * 4 * threads == depth * Side, "threads load equal parts");
+    static_assert(warps * Side / (4 * Rows) == threads / SP_CUDA_LANES, "warps fill the square");
+    static_assert(threads == SP_CUDA_SQUARE_THREADS(Side), "as the host launches it");
+    static_assert((2 * (left + right) + Side * Side) * 4 == SP_CUDA_SQUARE_BYTES(Side, true),
                   "as the host counts them");
 };
 
-struct sp_square_operands {
-    const float *a, *b; /* a from the tile's first row on, b from the first column of all */
-    int64_t a_row, a_depth, b_depth, b_panel;
-    int64_t rows, depth, column, columns; /* rows from the tile's first; columns that are readable */
-    bool is_a_wide, is_b_wide;
+typedef sp_square<128, 8, 8> sp_square_128;
+typedef sp_square<64, 8, 4> sp_square_64;
+
+/* A thread's first row and column in the square. */
+struct sp_square_place {
+    int row, column;
+
+    __device__ __forceinline__ int row_of(int i) const
+    {
+        return row + i / 4 * 16 + i % 4;
+    }
+
+    __device__ __forceinline__ int column_of(int group) const
+    {
+        return column + group * 32;
+    }
 };
 
-SP_CUDA_FUNCTION sp_square_operands sp_make_square_operands(const sp_gemm_constants &k,
-                                                            const float *a, const float *b,
-                                                            int64_t row, int64_t column)
+template <class S> SP_CUDA_FUNCTION sp_square_place sp_make_square_place()
 {
-    const int64_t columns = sp_gemm_columns(k);
-    const bool is_a_wide = k.a_depth == 1 && sp_is_wide(a, k.a_row) && (k.depth & 3) == 0;
-    const bool is_b_wide = sp_is_wide(b, k.b_depth) && sp_is_wide(b, k.b_panel) && (columns & 3) == 0;
-    return {a + row * k.a_row, b, k.a_row, k.a_depth, k.b_depth, k.b_panel,
-            k.rows - row, k.depth, column, columns, is_a_wide, is_b_wide};
+    const int warp = (int)threadIdx.x / SP_CUDA_LANES, lane = (int)threadIdx.x % SP_CUDA_LANES;
+    constexpr int warps = S::warps;
+    return {warp / warps * (4 * S::rows) + lane / 8 * 4,
+            warp % warps * (8 * S::columns) + lane % 8 * 4};
 }
 
-/* Four elements of a row of the left operand; zeros outside of it. */
-SP_CUDA_FUNCTION float4 sp_square_left(const sp_square_operands &o, int64_t row, int64_t depth)
-{
-    float4 v = {0, 0, 0, 0};
-    if (row >= o.rows) return v;
-    const float *at = o.a + row * o.a_row + depth * o.a_depth;
-    if (o.is_a_wide) {
-        if (depth < o.depth) v = *(const float4 *)at;
-        return v;
+/* ---- the left operand: rows with two strides ---- */
+
+/* A thread loads one step of some rows of a chunk: neighbours have neighbouring steps, which most
+ * operands have side by side, and shared memory has each step's rows side by side. */
+template <class S> struct sp_square_left {
+    static constexpr int row_step = S::threads / S::depth;
+    const float *at; /* this thread's first element in the next chunk */
+    int64_t row_stride, depth_stride;
+    int rows; /* that the tile has, from this thread's first on */
+
+    /* The next `count` steps to [depth][row]; zeros where the operand has none. */
+    __device__ __forceinline__ void load(int count, float *to)
+    {
+        const int step = (int)threadIdx.x % S::depth;
+        const float *from = at;
+        to += step * S::left_row + (int)threadIdx.x / S::depth;
+#pragma unroll
+        for (int i = 0; i < S::left_words; i++) {
+            sp_copy_1_if(i * row_step < rows && step < count, to + i * row_step, from);
+            from += row_step * row_stride;
+        }
+        at += count * depth_stride;
     }
-    if (depth + 0 < o.depth) v.x = at[0];
-    if (depth + 1 < o.depth) v.y = at[o.a_depth];
-    if (depth + 2 < o.depth) v.z = at[2 * o.a_depth];
-    if (depth + 3 < o.depth) v.w = at[3 * o.a_depth];
-    return v;
+};
+
+/* `rows` from the tile's first row `at` on. */
+template <class S>
+SP_CUDA_FUNCTION sp_square_left<S> sp_make_square_left(const float *at, int64_t row_stride,
+                                                       int64_t depth_stride, int64_t rows)
+{
+    const int row = (int)threadIdx.x / S::depth, step = (int)threadIdx.x % S::depth;
+    const int inside = rows < S::side ? (int)rows : S::side;
+    return {at + row * row_stride + step * depth_stride, row_stride, depth_stride, inside - row};
 }
 
-/* Four elements of a row of the right operand to shared memory; zeros outside of it. */
-SP_CUDA_FUNCTION void sp_square_right(const sp_square_operands &o, int64_t depth, int64_t column,
-                                      float *to)
-{
-    const int64_t left_over = depth < o.depth ? o.columns - column : 0;
-    const float *at = o.b + column / SP_GEMM_PANEL * o.b_panel + depth * o.b_depth +
-                      column % SP_GEMM_PANEL;
-    if (o.is_b_wide && left_over > 0) {
-        sp_copy_4(to, at);
-        return;
-    }
+/* ---- the chains ---- */
+
+template <class S> struct sp_square_sums {
+    float at[S::rows][S::columns];
+
+    __device__ __forceinline__ void clear()
+    {
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (i < left_over) sp_copy_1(to + i, at + i);
-        else to[i] = 0;
-    }
-}
-
-/* The chunk of the left operand from `first` on, in registers until its stage is free. */
-template <int Side>
-SP_CUDA_FUNCTION void sp_square_load(const sp_square_operands &o, int64_t first, float *right,
-                                     float4 (&left)[sp_square<Side>::words])
-{
-    constexpr int depth = sp_square<Side>::depth;
+        for (int i = 0; i < S::rows; i++) {
 #pragma unroll
-    for (int i = 0; i < sp_square<Side>::words; i++) {
-        const int word = (int)threadIdx.x + i * SP_CUDA_THREADS;
-        left[i] = sp_square_left(o, word / (depth / 4), first + word % (depth / 4) * 4);
-        const int k = word / (Side / 4), column = word % (Side / 4) * 4;
-        sp_square_right(o, first + k, o.column + column, right + k * Side + column);
-    }
-}
-
-/* To [depth][row]. */
-template <int Side>
-SP_CUDA_FUNCTION void sp_square_turn(const float4 (&left)[sp_square<Side>::words], float *to)
-{
-    constexpr int depth = sp_square<Side>::depth, row = sp_square<Side>::left_row;
-#pragma unroll
-    for (int i = 0; i < sp_square<Side>::words; i++) {
-        const int word = (int)threadIdx.x + i * SP_CUDA_THREADS;
-        float *at = to + word % (depth / 4) * 4 * row + word / (depth / 4);
-        at[0 * row] = left[i].x;
-        at[1 * row] = left[i].y;
-        at[2 * row] = left[i].z;
-        at[3 * row] = left[i].w;
-    }
-}
-
-/* A warp has 8 x 4 of the threads, so that it reads few words of shared memory more than once. */
-SP_CUDA_FUNCTION int sp_square_x()
-{
-    return (int)(threadIdx.x / SP_CUDA_LANES % 2 * 8 + threadIdx.x % 8);
-}
-
-SP_CUDA_FUNCTION int sp_square_y()
-{
-    return (int)(threadIdx.x / SP_CUDA_LANES / 2 * 4 + threadIdx.x % SP_CUDA_LANES / 8);
-}
-
-/* The row (or column) of element i of a thread. */
-SP_CUDA_FUNCTION int sp_square_at(int thread, int i)
-{
-    return i / 4 * 64 + thread * 4 + i % 4;
-}
-
-template <int N> SP_CUDA_FUNCTION void sp_square_read(const float *from, int thread, float (&to)[N])
-{
-#pragma unroll
-    for (int i = 0; i < N; i += 4) {
-        const float4 v = *(const float4 *)(from + sp_square_at(thread, i));
-        to[i] = v.x;
-        to[i + 1] = v.y;
-        to[i + 2] = v.z;
-        to[i + 3] = v.w;
-    }
-}
-
-template <int N>
-SP_CUDA_FUNCTION void sp_square_step(const float *left, const float *right, float (&acc)[N][N])
-{
-    float a[N], b[N];
-    sp_square_read<N>(left, sp_square_y(), a);
-    sp_square_read<N>(right, sp_square_x(), b);
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-#pragma unroll
-        for (int j = 0; j < N; j++) acc[i][j] = __fmaf_rn(a[i], b[j], acc[i][j]);
-    }
-}
-
-/* Adds a segment's chains to this thread's sums, which start from +0. */
-template <int N> SP_CUDA_FUNCTION void sp_square_add(float *sums, bool is_first, float (&acc)[N][N])
-{
-    float4 *sum = (float4 *)sums + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-#pragma unroll
-        for (int j = 0; j < N; j += 4) {
-            float4 v = {0, 0, 0, 0};
-            if (!is_first) v = *sum;
-            v.x = __fadd_rn(v.x, acc[i][j]);
-            v.y = __fadd_rn(v.y, acc[i][j + 1]);
-            v.z = __fadd_rn(v.z, acc[i][j + 2]);
-            v.w = __fadd_rn(v.w, acc[i][j + 3]);
-            *sum = v;
-            sum += SP_CUDA_THREADS;
-            acc[i][j] = acc[i][j + 1] = acc[i][j + 2] = acc[i][j + 3] = 0;
+            for (int j = 0; j < S::columns; j++) at[i][j] = 0;
         }
     }
+};
+
+SP_CUDA_FUNCTION float sp_square_component(const float4 &v, int i)
+{
+    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-template <int Side>
-SP_CUDA_FUNCTION void sp_square_sums(float *pool, const sp_square_operands &o, float *sums)
-{
-    typedef sp_square<Side> square;
-    constexpr int n = square::each, floats = square::left + square::right;
-    float acc[n][n];
-    float4 left[square::words];
+/* What a thread multiplies in one step. */
+template <class S> struct sp_square_step {
+    float4 a[S::rows / 4], b[S::groups];
+
+    __device__ __forceinline__ void read(const float *left, const float *right)
+    {
 #pragma unroll
-    for (int i = 0; i < n; i++) {
+        for (int i = 0; i < S::rows / 4; i++) a[i] = *(const float4 *)(left + i * 16);
 #pragma unroll
-        for (int j = 0; j < n; j++) acc[i][j] = 0;
+        for (int j = 0; j < S::groups; j++) b[j] = *(const float4 *)(right + j * 32);
     }
-    sp_square_load<Side>(o, 0, pool + square::left, left);
-    sp_square_turn<Side>(left, pool);
-    int64_t first = 0;
+
+    /* Along the rows there and back, so that each multiply-add has an operand of the one before it:
+     * registers are read faster so. */
+    __device__ __forceinline__ void multiply(sp_square_sums<S> &acc) const
+    {
+#pragma unroll
+        for (int i = 0; i < S::rows; i++) {
+#pragma unroll
+            for (int n = 0; n < S::columns; n++) {
+                const int j = i % 2 == 0 ? n : S::columns - 1 - n;
+                acc.at[i][j] = __fmaf_rn(sp_square_component(a[i / 4], i % 4),
+                                         sp_square_component(b[j / 4], j % 4), acc.at[i][j]);
+            }
+        }
+    }
+};
+
+/* The steps of a chunk, each read while the one before it is computed. Those beyond the chunk's end
+ * multiply zeros, which changes no sum. Eight steps are one loop, whose instructions fit the
+ * processor's nearest cache. */
+template <class S>
+SP_CUDA_FUNCTION void sp_square_steps(const float *left, const float *right,
+                                      const sp_square_place &place, sp_square_sums<S> &acc)
+{
+    constexpr int unrolled = 8;
+    static_assert(S::depth % unrolled == 0, "a chunk has no rest");
+    left += place.row;
+    right += place.column;
+    sp_square_step<S> steps[2];
+    steps[0].read(left, right);
 #pragma unroll 1
-    for (int stage = 0; first < o.depth; stage ^= 1) {
+    for (int first = 0; first < S::depth; first += unrolled) {
+        /* The last step of the chunk reads itself once more. */
+        const int last = first + unrolled < S::depth ? unrolled : unrolled - 1;
+#pragma unroll
+        for (int k = 0; k < unrolled; k++) {
+            const int next = k + 1 < unrolled ? k + 1 : last;
+            steps[(k + 1) % 2].read(left + next * S::left_row, right + next * S::side);
+            steps[k % 2].multiply(acc);
+        }
+        left += unrolled * S::left_row;
+        right += unrolled * S::side;
+    }
+}
+
+/* A thread's four values of row i and a group of columns, where they wait. */
+template <class S> SP_CUDA_FUNCTION float4 *sp_square_slot(float *sums, int i, int group)
+{
+    return (float4 *)sums + (i * S::groups + group) * S::threads +
+           threadIdx.x;
+}
+
+/* sum + chain of four columns; sums start from +0. */
+SP_CUDA_FUNCTION float4 sp_square_added(const float4 &sum, const float *acc)
+{
+    return {__fadd_rn(sum.x, acc[0]), __fadd_rn(sum.y, acc[1]), __fadd_rn(sum.z, acc[2]),
+            __fadd_rn(sum.w, acc[3])};
+}
+
+/* Adds a segment's chains to this thread's sums, and begins new ones. */
+template <class S>
+SP_CUDA_FUNCTION void sp_square_end_segment(float *sums, bool is_first, sp_square_sums<S> &acc)
+{
+#pragma unroll
+    for (int i = 0; i < S::rows; i++) {
+#pragma unroll
+        for (int group = 0; group < S::groups; group++) {
+            float4 *slot = sp_square_slot<S>(sums, i, group);
+            float4 sum = {0, 0, 0, 0};
+            if (!is_first) sum = *slot;
+            *slot = sp_square_added(sum, acc.at[i] + group * 4);
+        }
+    }
+    acc.clear();
+}
+
+/* Where the loads are. */
+struct sp_square_cursor {
+    int64_t left_over; /* steps of the depth, from the chunk on */
+    int at;            /* the chunk's first step, in its segment */
+    int segment;
+
+    __device__ __forceinline__ int count() const
+    {
+        int count = segment - at < SP_CUDA_SQUARE_DEPTH ? segment - at : SP_CUDA_SQUARE_DEPTH;
+        return left_over < count ? (int)left_over : count;
+    }
+
+    /* To the next chunk; does a segment end? */
+    __device__ __forceinline__ bool advance()
+    {
+        const int steps = count();
+        left_over -= steps;
+        at += steps;
+        if (at < segment && left_over > 0) return false;
+        at = 0;
+        return true;
+    }
+};
+
+/* Leaves in acc the chains of the last segment, and in `sums` the sums of those before it; returns
+ * whether there are any. All threads of the block must call it. */
+template <class S, class Right>
+SP_CUDA_FUNCTION bool sp_square_run(float *pool, sp_square_left<S> left, Right right,
+                                    int64_t depth, int segment, float *sums,
+                                    sp_square_sums<S> &acc)
+{
+    constexpr int floats = S::left + S::right;
+    const sp_square_place place = sp_make_square_place<S>();
+    sp_square_cursor cursor = {depth, 0, segment};
+    acc.clear();
+    bool is_first = true;
+    right.load(cursor.count(), pool + S::left);
+    left.load(cursor.count(), pool);
+#pragma unroll 1
+    for (int stage = 0; cursor.left_over > 0; stage ^= 1) {
         float *at = pool + stage * floats, *other = pool + (stage ^ 1) * floats;
         sp_wait_copies();
+        /* The chunk is complete for all threads, and none uses the one before it any more. */
         __syncthreads();
-        sp_square_load<Side>(o, first + square::depth, other + square::left, left);
-#pragma unroll
-        for (int k = 0; k < square::depth; k++) {
-            sp_square_step<n>(at + k * square::left_row, at + square::left + k * Side, acc);
+        const bool is_end = cursor.advance();
+        if (is_end) right.next_segment();
+        const int count = cursor.count();
+        if (count > 0) {
+            right.load(count, other + S::left);
+            left.load(count, other);
         }
-        first += square::depth;
-        if (first % SP_GEMM_SEGMENT == 0 || first >= o.depth) {
-            sp_square_add<n>(sums, first <= SP_GEMM_SEGMENT, acc);
+        sp_square_steps<S>(at, at + S::left, place, acc);
+        if (is_end && count > 0) {
+            sp_square_end_segment<S>(sums, is_first, acc);
+            is_first = false;
         }
-        sp_square_turn<Side>(left, other);
     }
-    if (o.depth == 0) sp_square_add<n>(sums, true, acc);
     sp_wait_copies();
+    return !is_first;
 }
 
-/* One output after the other, since the functions of an activation are long. */
-template <int Side, class Output>
-SP_CUDA_FUNCTION void sp_run_square(float *pool, const sp_square_operands &o, const Output &output)
+/* ---- the outputs ---- */
+
+/* Applies the activation to four outputs, which are rotated through one: its functions are long. */
+SP_CUDA_FUNCTION void sp_square_activate(uint8_t activation, float4 &out)
 {
-    typedef sp_square<Side> square;
-    constexpr int n = square::each;
-    float *sums = pool + 2 * (square::left + square::right);
-    sp_square_sums<Side>(pool, o, sums);
-    const int64_t columns = output.k.columns - o.column;
 #pragma unroll 1
-    for (int i = 0; i < n * n; i++) {
-        const int row = sp_square_at(sp_square_y(), i / n), column = sp_square_at(sp_square_x(), i % n);
-        if (row >= o.rows || column >= columns) continue;
-        const float sum = sums[(i / 4 * SP_CUDA_THREADS + (int)threadIdx.x) * 4 + i % 4];
-        const float out = output.finish(sum, output.addend(row, column));
-        output.store(row, column, sp_activate(output.activation(), out));
+    for (int i = 0; i < 4; i++) {
+        const float next = sp_activate(activation, out.x);
+        out = {out.y, out.z, out.w, next};
     }
-    __syncthreads();
+}
+
+/* Output = finish(sum, addend), then the activation. What is long waits for it in shared memory. */
+template <class S, class Output>
+SP_CUDA_FUNCTION void sp_square_finish(float *sums, bool has_sums, int rows, const Output &output,
+                                       const sp_square_sums<S> &acc)
+{
+    const sp_square_place place = sp_make_square_place<S>();
+    const uint8_t activation = output.activation();
+    const bool is_short = activation == SP_ACTIVATION_NONE || activation == SP_ACTIVATION_RELU;
+#pragma unroll
+    for (int group = 0; group < S::groups; group++) {
+        const auto to = output.columns(place.column_of(group));
+#pragma unroll
+        for (int i = 0; i < S::rows; i++) {
+            const int row = place.row_of(i);
+            if (row >= rows) continue;
+            float4 *slot = sp_square_slot<S>(sums, i, group);
+            const float4 addend = output.addend(to, row);
+            float4 sum = {0, 0, 0, 0};
+            if (has_sums) sum = *slot;
+            sum = sp_square_added(sum, acc.at[i] + group * 4);
+            sum = {output.finish(sum.x, addend.x), output.finish(sum.y, addend.y),
+                   output.finish(sum.z, addend.z), output.finish(sum.w, addend.w)};
+            if (activation == SP_ACTIVATION_RELU) {
+                sum = {sp_store(sp_reluf(sum.x)), sp_store(sp_reluf(sum.y)),
+                       sp_store(sp_reluf(sum.z)), sp_store(sp_reluf(sum.w))};
+            }
+            if (is_short) output.store(to, row, sum);
+            else *slot = sum;
+        }
+    }
+    if (is_short) return;
+#pragma unroll 1
+    for (int i = 0; i < S::rows * S::groups; i++) {
+        const int group = i % S::groups, row = place.row_of(i / S::groups);
+        if (row >= rows) continue;
+        float4 out = *sp_square_slot<S>(sums, i / S::groups, group);
+        sp_square_activate(activation, out);
+        output.store(output.columns(place.column_of(group)), row, out);
+    }
+}
+
+/* Computes a square with `rows` rows. */
+template <class S, class Right, class Output>
+SP_CUDA_FUNCTION void sp_run_square(float *pool, const sp_square_left<S> &left,
+                                    const Right &right, int64_t rows, int64_t depth, int segment,
+                                    const Output &output)
+{
+    float *sums = pool + 2 * (S::left + S::right);
+    sp_square_sums<S> acc;
+    const bool has_sums = sp_square_run<S>(pool, left, right, depth, segment, sums, acc);
+    sp_square_finish<S>(sums, has_sums, rows < S::side ? (int)rows : S::side, output, acc);
+    __syncthreads(); /* the next tile may use the memory */
 }

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's convolutions (cuDNN, its fastest algorithm, TF32 off) for the layers of conv.cu:
+microseconds for one of 33 in a CUDA graph. Prints one JSON line per case."""
+
+import json
+
+import torch
+
+LAYERS = [
+    (3, 64, 224, 7, 2), (64, 64, 56, 1, 1), (64, 64, 56, 3, 1), (64, 256, 56, 1, 1),
+    (256, 64, 56, 1, 1), (256, 128, 56, 1, 1), (128, 128, 56, 3, 2), (128, 128, 28, 3, 1),
+    (128, 512, 28, 1, 1), (512, 128, 28, 1, 1), (256, 256, 28, 3, 2), (256, 256, 14, 3, 1),
+    (256, 1024, 14, 1, 1), (1024, 256, 14, 1, 1), (512, 512, 14, 3, 2), (512, 512, 7, 3, 1),
+    (512, 2048, 7, 1, 1), (2048, 512, 7, 1, 1),
+]  # fmt: skip
+
+
+def time_graph(call, count):
+    """The median of microseconds for `count` calls in a graph."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(count):
+            call()
+    times = []
+    for _ in range(30):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) * 1000)
+    return sorted(times)[len(times) // 2]
+
+
+def main():
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    for channels, filters, size, kernel, stride in LAYERS:
+        conv = torch.nn.Conv2d(channels, filters, kernel, stride, kernel // 2).cuda().eval()
+        for images in (1, 4, 16, 64):
+            x = torch.randn(images, channels, size, size, device="cuda")
+            with torch.no_grad():
+                side = torch.cuda.Stream()
+                with torch.cuda.stream(side):
+                    for _ in range(3):
+                        conv(x)
+                torch.cuda.synchronize()
+                us = (time_graph(lambda: conv(x), 17) - time_graph(lambda: conv(x), 1)) / 16
+            print(
+                json.dumps(
+                    {"case": "torch_conv", "channels": channels, "filters": filters, "in": size,
+                     "kernel": kernel, "stride": stride, "images": images, "torch_us": round(us, 2)}
+                ),
+                flush=True,
+            )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
