@@ -2,9 +2,17 @@
 /* Activations by kernel. */
 #include "ops/activation.h"
 
+#include <math.h>
 #include <stddef.h>
 
-sp_activation sp__activation_of(sp_kernel_id kernel)
+/* Has the gate the bits of sp_hard_swishf? A low of -0 has other ones. */
+static bool is_hard_swish(const sp_gate_constants *k)
+{
+    const bool is_low = k->low == 0 && !signbit(k->low);
+    return k->addend == 3 && is_low && k->high == 6 && k->divisor == 6;
+}
+
+sp_activation sp__activation_of(sp_kernel_id kernel, const void *constants)
 {
     switch (kernel) {
     case SP_KERNEL_ID_relu_f32:
@@ -13,6 +21,8 @@ sp_activation sp__activation_of(sp_kernel_id kernel)
         return SP_ACTIVATION_SIGMOID;
     case SP_KERNEL_ID_tanh_f32:
         return SP_ACTIVATION_TANH;
+    case SP_KERNEL_ID_clip_gate_f32:
+        return is_hard_swish(constants) ? SP_ACTIVATION_HARD_SWISH : SP_ACTIVATION_NONE;
     default:
         return SP_ACTIVATION_NONE;
     }

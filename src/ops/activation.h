@@ -7,8 +7,9 @@
 
 #include "ops/cpu/arch/kernels.h"
 
-/* The activation that the kernel computes; SP_ACTIVATION_NONE if it is none. */
-sp_activation sp__activation_of(sp_kernel_id kernel);
+/* The activation that the kernel computes with these constants, its own; SP_ACTIVATION_NONE if it
+ * is none. */
+sp_activation sp__activation_of(sp_kernel_id kernel, const void *constants);
 
 /* The field of a kernel's constants with the activation that it applies to its one output, an
  * sp_activation; NULL if the kernel cannot apply one. */

@@ -447,7 +447,9 @@ static sp_kernel_id channel_op_plain(uint8_t op)
 static sp_kernel_id chain_op_plain(uint8_t kind)
 {
     if (kind == SP_CHAIN_NORM) return SP_KERNEL_ID_batch_norm_f32;
-    return kind == SP_CHAIN_CLIP_GATE ? SP_KERNEL_ID_clip_gate_f32 : channel_op_plain(kind);
+    if (kind == SP_CHAIN_CLIP_GATE || kind == SP_CHAIN_HARD_SWISH)
+        return SP_KERNEL_ID_clip_gate_f32;
+    return channel_op_plain(kind);
 }
 
 static bool is_chain_there(const sp_kernel *kernels, const sp_channel_chain_constants *chain)

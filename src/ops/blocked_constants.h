@@ -128,7 +128,8 @@ typedef struct sp_channel_op_constants {
 /* Operations of a chain beside those of sp_channel_op. */
 typedef enum sp_chain_kind {
     SP_CHAIN_NORM = SP_CHANNEL_DIV_INTO + 1, /* as batch_norm_f32; numbers: epsilon */
-    SP_CHAIN_CLIP_GATE                       /* as clip_gate_f32; addend, low, high, divisor */
+    SP_CHAIN_CLIP_GATE,                      /* as clip_gate_f32; addend, low, high, divisor */
+    SP_CHAIN_HARD_SWISH                      /* SP_ACTIVATION_HARD_SWISH */
 } sp_chain_kind;
 
 typedef enum sp_chain_operand {

@@ -42,13 +42,15 @@
 
 /* What a kernel applies to each output element after it is rounded. The bits are those of the
  * separate kernels: relu_f32, sigmoid_f32, tanh_f32; for SiLU, x * sigmoid(x), sigmoid_f32 and
- * mul_f32. */
+ * mul_f32; for HardSwish, x * clip(x + 3, 0, 6) / 6, clip_gate_f32, which is not the op HardSwish:
+ * that one rounds elsewhere. */
 typedef enum sp_activation {
     SP_ACTIVATION_NONE,
     SP_ACTIVATION_RELU,
     SP_ACTIVATION_SIGMOID,
     SP_ACTIVATION_TANH,
     SP_ACTIVATION_SILU,
+    SP_ACTIVATION_HARD_SWISH,
     SP_ACTIVATION_COUNT
 } sp_activation;
 

@@ -28,6 +28,9 @@ static void add_op(chain *c, uint8_t kind, sp_chain_operand operand, uint8_t act
     c->ops[c->count++] =
         (sp_chain_op){.kind = kind, .operand = (uint8_t)operand, .has_relu = has_relu};
     c->activation = has_relu ? SP_ACTIVATION_NONE : activation;
+    if (activation != SP_ACTIVATION_HARD_SWISH) return;
+    c->ops[c->count++] = (sp_chain_op){.kind = SP_CHAIN_HARD_SWISH, .operand = SP_CHAIN_NOTHING};
+    c->activation = SP_ACTIVATION_NONE;
 }
 
 static void read_operands(chain *c, const sp_plan_step *step, uint32_t first, uint32_t count)
@@ -72,6 +75,10 @@ static bool read_gate(const sp_plan_step *step, chain *c)
 {
     const sp_gate_constants *k = step->constants;
     const float numbers[4] = {k->addend, k->low, k->high, k->divisor};
+    if (sp__activation_of(step->kernel, k) == SP_ACTIVATION_HARD_SWISH) {
+        add_op(c, SP_CHAIN_HARD_SWISH, SP_CHAIN_NOTHING, SP_ACTIVATION_NONE);
+        return true;
+    }
     add_op(c, SP_CHAIN_CLIP_GATE, SP_CHAIN_NOTHING, SP_ACTIVATION_NONE);
     memcpy(c->ops[0].numbers, numbers, sizeof numbers);
     return k->low == k->low && k->high == k->high; /* a NaN takes the place of all numbers */

@@ -199,7 +199,7 @@ static sp_status fuse_sum(sp_plan_builder *builder, sp_plan_step *add, uint32_t 
 static sp_status fuse_step(sp_plan_builder *builder, sp_plan_step *step)
 {
     const sp_kernel_id kernel = step->kernel;
-    const sp_activation activation = sp__activation_of(kernel);
+    const sp_activation activation = sp__activation_of(kernel, step->constants);
     if (activation != SP_ACTIVATION_NONE) return fuse_unary(builder, step, activation);
     for (uint32_t i = 0; i < 2 && kernel == SP_KERNEL_ID_mul_f32 && step->kernel != SP_NO_KERNEL;
          i++) {

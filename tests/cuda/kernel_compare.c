@@ -268,6 +268,13 @@ static void lower_activation(const both *b, sp_lowering *lowering)
         result = (sp_operand){SP_OPERAND_SCRATCH, index, false, bytes};
     }
     const sp_flat_constants flat = {.count = count, .tile_count = 4096};
+    if (b->what->activation == SP_ACTIVATION_HARD_SWISH) {
+        const sp_gate_constants gate = {
+            .count = count, .tile_count = 4096, .addend = 3, .low = 0, .high = 6, .divisor = 6};
+        add_elementwise(b, lowering, SP_KERNEL_ID_clip_gate_f32, &gate, sizeof(gate),
+                        (sp_operand[]){y, result}, 2);
+        return;
+    }
     add_elementwise(b, lowering, kernels[b->what->activation], &flat, sizeof(flat),
                     (sp_operand[]){y, result}, 2);
     if (!is_silu) return;

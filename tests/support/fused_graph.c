@@ -14,7 +14,8 @@ enum { MOST_ELEMENTS = 6000, LAST = -1 };
 
 static graph_value clip_gate(graph_draw *g, graph_value x)
 {
-    const graph_value sum = draw_plus(g, x, 3), low = draw_number(g, 0), high = draw_number(g, 6);
+    const graph_value sum = draw_plus(g, x, 3), low = draw_number(g, 0),
+                      high = draw_number(g, draw_one_in(g, 3) ? 5 : 6);
     const graph_value part = draw_value(g, &sum.shape);
     add_node(&g->graph, draw_node("Clip", (const graph_value *[]){&sum, &low, &high}, 3, &part));
     return draw_over(g, draw_mul(g, x, part), 6);

@@ -205,13 +205,54 @@ static void add_norm(image_graph *g)
     add_node(&g->graph, node);
 }
 
+static const char *hidden_value(image_graph *g, char name[16])
+{
+    (void)snprintf(name, 16, "h%d", g->hidden++);
+    return name;
+}
+
+static void add_number(image_graph *g, float number, char name[16])
+{
+    (void)snprintf(name, 16, "w%d", g->weights++);
+    writer tensor = make_tensor(name, 1, NULL, 0, &number, sizeof number);
+    write_message(&g->graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+/* HardSwish by Clip, now and then with another number; of a value or of one that is scaled first.
+ */
+static void add_clip_gate(image_graph *g)
+{
+    const image from = *any_value(g);
+    char x[16], names[4][16], values[3][16], inputs[64];
+    const float numbers[4] = {one_in(g, 4) ? 2.5f : 3, 0, 6, 6};
+    (void)snprintf(x, sizeof x, "%s", from.name);
+    if (one_in(g, 2)) {
+        image_graph_add_weight(g, (int64_t[]){1, from.channels, 1, 1}, 4, false, names[0]);
+        (void)snprintf(inputs, sizeof inputs, "%s %s", x, names[0]);
+        add_node(&g->graph, make_node("Mul", inputs, hidden_value(g, x)));
+    }
+    for (int i = 0; i < 4; i++) add_number(g, numbers[i], names[i]);
+    (void)snprintf(inputs, sizeof inputs, "%s %s", x, names[0]);
+    add_node(&g->graph, make_node("Add", inputs, hidden_value(g, values[0])));
+    (void)snprintf(inputs, sizeof inputs, "%s %s %s", values[0], names[1], names[2]);
+    add_node(&g->graph, make_node("Clip", inputs, hidden_value(g, values[1])));
+    (void)snprintf(inputs, sizeof inputs, "%s %s", x, values[1]);
+    add_node(&g->graph, make_node("Mul", inputs, hidden_value(g, values[2])));
+    (void)snprintf(inputs, sizeof inputs, "%s %s", values[2], names[3]);
+    add_node(&g->graph, make_node("Div", inputs, new_value(g, &from)->name));
+}
+
 static void add_unary(image_graph *g)
 {
     static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu",
                                       "Sqrt", "Neg",     "Abs",  "Exp",       "Softmax"};
+    const int64_t which = pick(g, 0, 11);
+    if (which >= (int64_t)SP_COUNT_OF(ops)) {
+        add_clip_gate(g);
+        return;
+    }
     const image from = *any_value(g);
-    const char *op = ops[pick(g, 0, 9)];
-    add_node(&g->graph, make_node(op, from.name, new_value(g, &from)->name));
+    add_node(&g->graph, make_node(ops[which], from.name, new_value(g, &from)->name));
 }
 
 /* Another value of the same shape, if there is one. */
@@ -326,12 +367,6 @@ static void add_scale(image_graph *g)
 }
 
 /* ---- channels in another order ---- */
-
-static const char *hidden_value(image_graph *g, char name[16])
-{
-    (void)snprintf(name, 16, "h%d", g->hidden++);
-    return name;
-}
 
 static void add_numbers(image_graph *g, const int64_t *numbers, int64_t count, bool is_scalar,
                         char name[16])

@@ -84,6 +84,14 @@ SP_MATH_INLINE sp_f32 sp_siluf(sp_f32 x)
     return x * sp_canonical(sp_sigmoidf(x));
 }
 
+/* x * clip(x + 3, 0, 6) / 6, each step rounded; a NaN stays any NaN. */
+SP_MATH_INLINE sp_f32 sp_hard_swishf(sp_f32 x)
+{
+    const sp_f32 sum = x + 3.0f;
+    const sp_f32 above = sum < 0 ? 0.0f : sum;
+    return x * (above > 6.0f ? 6.0f : above) / 6.0f;
+}
+
 /* Within 1.5 ulp. */
 SP_MATH_INLINE sp_f32 sp_tanhf(sp_f32 x)
 {

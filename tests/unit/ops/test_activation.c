@@ -4,20 +4,35 @@
  * tests/cuda/test_kernel_cases.c. */
 #include "ops/activation.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/fpenv.h"
 #include "support/model_data.h"
 #include "support/test.h"
 
-TEST(only_relu_sigmoid_and_tanh_are_activations)
+TEST(only_relu_sigmoid_tanh_and_a_gate_of_certain_numbers_are_activations)
 {
     for (int i = 0; i < SP_KERNEL_COUNT; i++) {
+        _Alignas(16) const unsigned char constants[SP_MAX_CONSTANT_BYTES] = {0};
         const char *name = sp__cpu_kernels(SP_CPU_PORTABLE)[i].name;
         sp_activation expected = SP_ACTIVATION_NONE;
         if (strcmp(name, "relu_f32") == 0) expected = SP_ACTIVATION_RELU;
         if (strcmp(name, "sigmoid_f32") == 0) expected = SP_ACTIVATION_SIGMOID;
         if (strcmp(name, "tanh_f32") == 0) expected = SP_ACTIVATION_TANH;
-        CHECK_EQ_INT(sp__activation_of((sp_kernel_id)i), expected);
+        CHECK_EQ_INT(sp__activation_of((sp_kernel_id)i, constants), expected);
+    }
+    const sp_gate_constants swish = {.addend = 3, .low = 0, .high = 6, .divisor = 6};
+    sp_gate_constants others[5] = {swish, swish, swish, swish, swish};
+    others[0].addend = 2.5f;
+    others[1].low = -0.0f;
+    others[2].high = 5;
+    others[3].divisor = -6;
+    others[4].low = NAN;
+    const sp_kernel_id gate = SP_KERNEL_ID_clip_gate_f32;
+    CHECK_EQ_INT(sp__activation_of(gate, &swish), SP_ACTIVATION_HARD_SWISH);
+    for (size_t i = 0; i < SP_COUNT_OF(others); i++) {
+        CHECK_EQ_INT(sp__activation_of(gate, &others[i]), SP_ACTIVATION_NONE);
     }
 }
 
@@ -44,6 +59,60 @@ TEST(kernels_that_compute_floats_can_apply_one)
     }
 }
 
+/* ---- HardSwish of floats ---- */
+
+enum { BATCH = 4096 };
+
+/* All operations are rounded once. */
+static float hard_swish_of(float x)
+{
+    const float sum = x + 3, above = sum < 0 ? 0 : sum;
+    const float y = x * (above > 6 ? 6 : above) / 6;
+    return y == y ? y : NAN;
+}
+
+/* Checks the floats whose bits are first, first + step, ... */
+static bool check_floats(uint32_t first, uint32_t step, sp_cpu_isa isa)
+{
+    static float x[BATCH], want[BATCH], got[BATCH];
+    for (uint32_t i = 0; i < BATCH; i++) {
+        const uint32_t bits = first + i * step;
+        memcpy(&x[i], &bits, sizeof bits);
+    }
+    for (uint32_t i = 0; i < BATCH; i++) want[i] = hard_swish_of(x[i]);
+    const sp_gate_constants k = {
+        .count = BATCH, .tile_count = BATCH, .addend = 3, .low = 0, .high = 6, .divisor = 6};
+    const sp_tile tile = {
+        .constants = &k, .bindings = (void *[]){x, got}, .count = {1, 1, 1}, .grid = {1, 1, 1}};
+    const sp_fpenv before = sp_fpenv_enter();
+    CHECK_OK(sp__cpu_kernels(isa)[SP_KERNEL_ID_clip_gate_f32].run(&tile));
+    sp_fpenv_leave(before);
+    const void *const bytes = got;
+    const bool is_same = memcmp(bytes, want, sizeof want) == 0;
+    CHECK(is_same);
+    if (!is_same) test_note("%s, from 0x%08x on", sp__cpu_isa_name(isa), first);
+    return is_same;
+}
+
+/* In full all floats, else some hundredths of them, and all whose results are subnormal in steps of
+ * a prime. */
+TEST(hard_swish_has_the_bits_of_its_steps_for_all_floats)
+{
+    const uint64_t all = UINT64_C(1) << 32, count = test_count(all, all / 128);
+    const uint32_t step = (uint32_t)(all / count) | 1; /* odd: each float once */
+    const uint32_t subnormal = 0x01800000, fine = count == all ? 1 : 31;
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
+        for (uint64_t i = 0; i < count; i += BATCH) {
+            REQUIRE(check_floats((uint32_t)i * step, step, (sp_cpu_isa)isa));
+        }
+        for (uint32_t i = 0; fine > 1 && i < subnormal; i += BATCH * fine) {
+            REQUIRE(check_floats(i, fine, (sp_cpu_isa)isa));
+            REQUIRE(check_floats(i | 0x80000000u, fine, (sp_cpu_isa)isa));
+        }
+    }
+}
+
 /* ---- bits ---- */
 
 static sp_status run_one(const char *op, const sp_array *inputs, uint32_t count, sp_cpu_isa isa,
@@ -60,11 +129,33 @@ static sp_status run_one(const char *op, const sp_array *inputs, uint32_t count,
     return data_run_op(&call, out);
 }
 
+/* x becomes x * clip(x + 3, 0, 6) / 6, each step by the op itself. */
+static void apply_hard_swish(sp_array *x)
+{
+    static float three = 3, zero = 0, six = 6;
+    const sp_array numbers[] = {{.dtype = SP_F32, .data = &three, .bytes = sizeof three},
+                                {.dtype = SP_F32, .data = &zero, .bytes = sizeof zero},
+                                {.dtype = SP_F32, .data = &six, .bytes = sizeof six}};
+    const sp_activation none = SP_ACTIVATION_NONE;
+    sp_array sum, part, product, y;
+    REQUIRE_OK(run_one("Add", (sp_array[]){*x, numbers[0]}, 2, SP_CPU_PORTABLE, none, &sum));
+    REQUIRE_OK(run_one("Clip", (sp_array[]){sum, numbers[1], numbers[2]}, 3, SP_CPU_PORTABLE, none,
+                       &part));
+    REQUIRE_OK(run_one("Mul", (sp_array[]){*x, part}, 2, SP_CPU_PORTABLE, none, &product));
+    REQUIRE_OK(run_one("Div", (sp_array[]){product, numbers[2]}, 2, SP_CPU_PORTABLE, none, &y));
+    data_free((sp_array[]){*x, sum, part, product}, 4);
+    *x = y;
+}
+
 /* Applies the activation to x by separate ops on the portable kernels. */
 static void apply_alone(sp_activation activation, sp_array *x)
 {
     static const char *const ops[SP_ACTIVATION_COUNT] = {NULL, "Relu", "Sigmoid", "Tanh",
                                                          "Sigmoid"};
+    if (activation == SP_ACTIVATION_HARD_SWISH) {
+        apply_hard_swish(x);
+        return;
+    }
     sp_array both[2] = {*x}, y;
     REQUIRE_OK(run_one(ops[activation], both, 1, SP_CPU_PORTABLE, SP_ACTIVATION_NONE, &both[1]));
     y = both[1];
@@ -79,7 +170,8 @@ static void apply_alone(sp_activation activation, sp_array *x)
 static void add_specials(sp_array *array)
 {
     const uint32_t bits[] = {0x7fc00000, 0xffc12345, 0x7f800000, 0xff800000, 0x80000000,
-                             0x00000001, 0x80000001, 0x007fffff, 0x7f7fffff, 0xff7fffff};
+                             0x00000001, 0x80000001, 0x007fffff, 0x7f7fffff, 0xff7fffff,
+                             0x00000003, 0x80355555, 0xc0400000, 0xc03fffff, 0x40400000};
     float *to = array->data;
     for (size_t i = 0; i < SP_COUNT_OF(bits) && i * 7 < array->bytes / sizeof(float); i++) {
         memcpy(&to[i * 7], &bits[i], sizeof(bits[i]));

@@ -275,10 +275,10 @@ TEST(a_transposed_convolution_without_overlap_is_a_pointwise_one)
     }
 }
 
-/* HardSwish, as PaddleOCR exports it. Once a graph. */
-static void add_gate(image_graph *maker, const char *x, const char *y)
+/* HardSwish, as PaddleOCR exports it, or with another number. Once a graph. */
+static void add_gate(image_graph *maker, float six, const char *x, const char *y)
 {
-    static const float numbers[3] = {3, 0, 6};
+    const float numbers[3] = {3, 0, six};
     const char *const names[3] = {"three", "zero", "six"};
     char inputs[64];
     for (int i = 0; i < 3; i++) {
@@ -307,7 +307,7 @@ static void check_chain(uint64_t seed, const char *const *ops, int count, const 
     for (int i = 0; i < count; i++) {
         (void)snprintf(to, sizeof to, "t%d", i);
         if (strcmp(ops[i], "Gate") == 0) {
-            add_gate(&maker, from, to);
+            add_gate(&maker, seed % 3 == 0 ? 5 : 6, from, to);
             (void)snprintf(from, sizeof from, "%s", to);
             continue;
         }
@@ -468,8 +468,10 @@ TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
         const sp_channel_op_constants k = {.op = (uint8_t)op};
         CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
     }
-    const sp_channel_chain_constants chain = {
-        .count = 2, .ops = {{.kind = SP_CHAIN_CLIP_GATE}, {.kind = SP_CHANNEL_SUB_FROM}}};
+    const sp_channel_chain_constants chain = {.count = 3,
+                                              .ops = {{.kind = SP_CHAIN_CLIP_GATE},
+                                                      {.kind = SP_CHAIN_HARD_SWISH},
+                                                      {.kind = SP_CHANNEL_SUB_FROM}}};
     CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_chain_f32, &chain));
     const sp_kernel_id plain[] = {SP_KERNEL_ID_add_f32, SP_KERNEL_ID_sub_f32, SP_KERNEL_ID_mul_f32,
                                   SP_KERNEL_ID_div_f32};

@@ -23,6 +23,7 @@ typedef struct numbers {
 static const numbers gelu_numbers = {.a = 1.41421354f, .b = 1, .c = 0.5f},
                      tanh_numbers = {.a = 0.0447149985f, .b = 1, .c = 0.5f, .low = 0.797884583f},
                      swish_numbers = {.a = 3, .c = 6, .low = 0, .high = 6},
+                     other_numbers = {.a = 3, .c = 6, .low = 0, .high = 5},
                      hard_numbers = {.a = 1.0f / 6, .b = 0.5f};
 
 static const char *const gelu[] = {"Div x a > q", "Erf q > e",   "Add e b > s",
@@ -363,12 +364,35 @@ TEST(functions_of_images_in_blocks_have_the_same_bits)
         {"Conv x image > t", "HardSigmoid t > g", "Mul t g > u", "Conv u image > y", NULL},
         {"Conv x image > t", "Softplus t > s", "Tanh s > e", "Mul e t > u", "Conv u image > y",
          NULL}};
-    static const numbers *const of[] = {&swish_numbers, &gelu_numbers, &hard_numbers,
+    static const numbers *const of[] = {&other_numbers, &gelu_numbers, &hard_numbers,
                                         &hard_numbers};
     for (size_t i = 0; i < SP_COUNT_OF(nodes); i++) {
         const gate_case c = {.nodes = nodes[i], .numbers = *of[i], .x = SHAPE(30, 30, 1, 1)};
         check_gate(&c, 101 + i, 1, "in blocks");
         CHECK_EQ_INT(gate_count, 30 * 32);
+    }
+}
+
+/* An activation of the step in front of it, in blocks and not; with other numbers it stays. */
+TEST(hard_swish_behind_a_step_that_applies_activations_is_one)
+{
+    static const char *const nodes[][7] = {{"Sub list x > t", "Add t a > s", "Clip s low high > g",
+                                            "Mul t g > p", "Div p c > y", NULL},
+                                           {"Conv x image > t", "Add t a > s",
+                                            "Clip s low high > g", "Mul t g > p", "Div p c > u",
+                                            "Conv u image > y", NULL}};
+    numbers of[] = {swish_numbers, swish_numbers, swish_numbers, swish_numbers, swish_numbers};
+    of[1].a = 2;
+    of[2].c = 5;
+    of[3].low = -0.0f;
+    of[4].high = 7;
+    for (size_t n = 0; n < SP_COUNT_OF(nodes); n++) {
+        for (size_t i = 0; i < SP_COUNT_OF(of); i++) {
+            const sp_shape x = n == 0 ? SHAPE(30, 77) : SHAPE(30, 30, 1, 1);
+            const gate_case c = {
+                .nodes = nodes[n], .numbers = of[i], .x = x, .has_specials = n == 0};
+            check_gate(&c, 105 + i, i == 0 ? 0 : 1, "behind a step");
+        }
     }
 }
 

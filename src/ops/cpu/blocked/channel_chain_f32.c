@@ -96,6 +96,9 @@ static SP_ALWAYS_INLINE void run_op(const int64_t count, uint8_t kind, const op_
         }
         EACH((x - v.a) * v.b + v.c)
         break;
+    case SP_CHAIN_HARD_SWISH:
+        EACH(sp_vector_hard_swish(x))
+        break;
     default: /* SP_CHAIN_CLIP_GATE */
         EACH(x * sp_vector_smaller(v.c, sp_vector_larger(v.b, x + v.a)) / v.d)
         break;

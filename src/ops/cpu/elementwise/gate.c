@@ -3,7 +3,9 @@
  * all of them, so it is made canonical once, at the end; more of that would keep compilers from
  * vectors. */
 #include "base/macros.h"
+#include "ops/activation.h"
 #include "ops/cpu/arch/float_functions.h"
+#include "ops/cpu/arch/hard_swish.h"
 #include "ops/cpu/elementwise/elementwise.h"
 
 static SP_ALWAYS_INLINE float erf_gate(float x, float divisor, float addend, float factor)
@@ -33,6 +35,10 @@ sp_status SP_KERNEL(clip_gate_f32)(const sp_tile *tile)
     SP_FLAT_TILE(sp_gate_constants)
     const float *x = (const float *)tile->bindings[0] + first;
     float *y = (float *)tile->bindings[1] + first;
+    if (sp__activation_of(SP_KERNEL_ID_clip_gate_f32, k) == SP_ACTIVATION_HARD_SWISH) {
+        sp_hard_swish_list(x, n, y);
+        return SP_OK;
+    }
     const float addend = k->addend, low = k->low, high = k->high, divisor = k->divisor;
     SP_INDEPENDENT for (int64_t i = 0; i < n; i++)
     {

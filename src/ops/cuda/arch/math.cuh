@@ -35,5 +35,6 @@ SP_CUDA_FUNCTION float sp_activate(uint8_t activation, float x)
     if (activation == SP_ACTIVATION_SIGMOID) return sp_store(sp_sigmoidf(x));
     if (activation == SP_ACTIVATION_TANH) return sp_store(sp_tanhf(x));
     if (activation == SP_ACTIVATION_SILU) return sp_store(sp_siluf(x));
+    if (activation == SP_ACTIVATION_HARD_SWISH) return sp_store(sp_hard_swishf(x));
     return x;
 }

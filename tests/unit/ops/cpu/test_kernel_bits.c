@@ -100,6 +100,8 @@ static const golden_activated activated_table[] = {
     {SP_ACTIVATION_TANH, {"Conv", 11, {DIMS(2, 5, 70), DIMS(5, 1, 3)}, 2, {{"group", {5}, 0}, {"pads", {1, 1}, 2}}, 0x772dfe631209465f}},
     {SP_ACTIVATION_SILU, {"Conv", 11, {DIMS(2, 3, 4, 5, 9), DIMS(7, 3, 2, 3, 2), DIMS(7)}, 3, {{0}}, 0x343e57131d80c101}},
     {SP_ACTIVATION_SIGMOID, {"ConvTranspose", 11, {DIMS(2, 3, 5, 9), DIMS(3, 7, 2, 3), DIMS(7)}, 3, {{"strides", {2, 2}, 2}}, 0x5b8249a2a27c9dbb}},
+    {SP_ACTIVATION_HARD_SWISH, {"Gemm", 13, {DIMS(9, 77), DIMS(77, 43), DIMS(43)}, 3, {{0}}, 0x0f34d5968fe88622}},
+    {SP_ACTIVATION_HARD_SWISH, {"Conv", 11, {DIMS(1, 40, 12, 12), DIMS(33, 40, 1, 1)}, 2, {{0}}, 0x5da50fb99db8c4b1}},
     {SP_ACTIVATION_RELU, {"Add", 14, {DIMS(4, 33), DIMS(33)}, 2, {{0}}, 0x3d8000dd03ac56e7}},
 };
 /* clang-format on */
