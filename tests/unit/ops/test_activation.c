@@ -87,8 +87,8 @@ static bool check_floats(uint32_t first, uint32_t step, sp_cpu_isa isa)
     const sp_fpenv before = sp_fpenv_enter();
     CHECK_OK(sp__cpu_kernels(isa)[SP_KERNEL_ID_clip_gate_f32].run(&tile));
     sp_fpenv_leave(before);
-    const void *const bytes = got;
-    const bool is_same = memcmp(bytes, want, sizeof want) == 0;
+    const void *const computed = got, *const expected = want;
+    const bool is_same = memcmp(computed, expected, sizeof want) == 0;
     CHECK(is_same);
     if (!is_same) test_note("%s, from 0x%08x on", sp__cpu_isa_name(isa), first);
     return is_same;
