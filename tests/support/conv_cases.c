@@ -2,6 +2,7 @@
 #include "support/conv_cases.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ops/lowering.h"
 #include "ops/schema/nn/window.h"
@@ -90,6 +91,20 @@ void conv_run_blocks(const sp_kernel *kernel, const uint32_t grid[3], void *cons
     for (all.index[2] = 0; all.index[2] < grid[2]; all.index[2]++) {
         run_blocks(kernel, &all, random);
     }
+}
+
+bool conv_is_same(const sp_image_form *form, const float *a, const float *b)
+{
+    const int64_t blocks = sp__channel_blocks(form->channels), lanes = SP_CHANNEL_BLOCK;
+    for (int64_t i = 0; i < form->images * blocks; i++) {
+        const int64_t left = form->channels - i % blocks * lanes;
+        const size_t bytes = (size_t)(left < lanes ? left : lanes) * sizeof *a;
+        for (int64_t p = 0; p < form->pixels; p++, a += lanes, b += lanes) {
+            const void *const lanes_a = a, *const lanes_b = b;
+            if (memcmp(lanes_a, lanes_b, bytes) != 0) return false;
+        }
+    }
+    return true;
 }
 
 float *conv_random_floats(data_random *random, int64_t count)

@@ -18,6 +18,10 @@ void conv_choose_tiles(sp_blocked_call *call, data_random *random);
 void conv_run_blocks(const sp_kernel *kernel, const uint32_t grid[3], void *const *bindings,
                      const void *constants, data_random *random);
 
+/* Have two images in blocks of that form the same bits? Lanes beyond the channels have no meaning.
+ */
+bool conv_is_same(const sp_image_form *form, const float *a, const float *b);
+
 /* Of the caller, to free. */
 float *conv_random_floats(data_random *random, int64_t count);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block of outputs of a convolution in blocks of channels: a few neighbouring outputs of a few
  * panels of filters. The filters are in the lanes of vectors, an input is broadcast to all of them,
- * so no lane is wasted on small planes and no input is moved. */
+ * so no lane is wasted on small planes and no input is moved. Of a last panel with up to 8 filters
+ * half is computed: a vector less, or one of half the lanes. */
 #ifndef SP_OPS_CPU_BLOCKED_BLOCKED_BLOCK_H
 #define SP_OPS_CPU_BLOCKED_BLOCKED_BLOCK_H
 
@@ -79,14 +80,87 @@ static SP_NOINLINE SP_NOCLONE void sp_blocked_add(const sp_blocked_segment *s, c
     if (s->is_last) sp_activate(e->activation, y, panels, s->plane, outputs * SP_BLOCK);
 }
 
-/* One tap: its inputs are `step` floats apart from `in` on, its weights begin at w. */
-static SP_ALWAYS_INLINE void sp_blocked_tap(const int64_t panels, const int64_t outputs,
-                                            const int64_t step, const float *in, const float *w,
-                                            int64_t panel, sp_vector *acc)
+/* ---- half panels ---- */
+
+/* Lanes of half a panel. */
+enum { SP_HALF = SP_BLOCK / 2 };
+
+/* Whole vectors of so many panels, of which the last is half a panel if `has_half`. */
+static SP_ALWAYS_INLINE int64_t sp_blocked_vectors(int64_t panels, bool has_half)
 {
+    return panels * SP_BLOCK_VECTORS - (has_half ? (SP_BLOCK_VECTORS + 1) / 2 : 0);
+}
+
+/* Registers of the chains of an output. */
+static SP_ALWAYS_INLINE int64_t sp_blocked_registers(int64_t panels, bool has_half)
+{
+    return sp_blocked_vectors(panels, has_half) + (has_half && SP_VECTOR > SP_HALF ? 1 : 0);
+}
+
+#if SP_VECTOR == 16
+
+typedef float sp_half_vector __attribute__((vector_size(SP_HALF * 4)));
+
+/* One tap of half a panel. */
+static SP_ALWAYS_INLINE void sp_blocked_half_tap(const int64_t outputs, const int64_t step,
+                                                 const float *in, const float *w,
+                                                 sp_half_vector *acc)
+{
+    const __m256 weights = _mm256_loadu_ps(w);
+#pragma GCC unroll 16
+    for (int64_t p = 0; p < outputs; p++) {
+        const __m256 input = _mm256_set1_ps(in[p * step]);
+        acc[p] = (sp_half_vector)_mm256_fmadd_ps(input, weights, (__m256)acc[p]);
+    }
+}
+
+/* Stores the chains of half a panel, SP_BLOCK floats apart, and zeros behind each. */
+static SP_ALWAYS_INLINE void sp_blocked_store_half(const int64_t outputs, const sp_half_vector *acc,
+                                                   float *chains)
+{
+#pragma GCC unroll 16
+    for (int64_t p = 0; p < outputs; p++) {
+        _mm256_storeu_ps(chains + p * SP_BLOCK, (__m256)acc[p]);
+        _mm256_storeu_ps(chains + p * SP_BLOCK + SP_HALF, _mm256_setzero_ps());
+    }
+}
+
+#else /* the vectors of half a panel are whole ones */
+
+typedef sp_vector sp_half_vector;
+
+static SP_ALWAYS_INLINE void sp_blocked_half_tap(const int64_t outputs, const int64_t step,
+                                                 const float *in, const float *w,
+                                                 sp_half_vector *acc)
+{
+    (void)outputs, (void)step, (void)in, (void)w, (void)acc;
+}
+
+static SP_ALWAYS_INLINE void sp_blocked_store_half(const int64_t outputs, const sp_half_vector *acc,
+                                                   float *chains)
+{
+    (void)acc;
+    for (int64_t i = 0; i < outputs * SP_BLOCK; i += SP_BLOCK) {
+        for (int64_t v = SP_HALF; v < SP_BLOCK; v += SP_VECTOR) {
+            sp_vector_store(chains + i + v, sp_vector_splat(0));
+        }
+    }
+}
+
+#endif
+
+/* ---- segments ---- */
+
+/* One tap: its inputs are `step` floats apart from `in` on, its weights begin at w. */
+static SP_ALWAYS_INLINE void sp_blocked_tap(const int64_t panels, const bool has_half,
+                                            const int64_t outputs, const int64_t step,
+                                            const float *in, const float *w, int64_t panel,
+                                            sp_vector *acc, sp_half_vector *halves)
+{
+    const int64_t vectors = sp_blocked_vectors(panels, has_half);
     sp_vector weights[SP_BLOCKED_PANELS * SP_BLOCK_VECTORS];
 #pragma GCC unroll 16
-    for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {
+    for (int64_t v = 0; v < vectors; v++) {
         weights[v] =
             sp_vector_load(w + v / SP_BLOCK_VECTORS * panel + v % SP_BLOCK_VECTORS * SP_VECTOR);
     }
@@ -94,23 +168,41 @@ static SP_ALWAYS_INLINE void sp_blocked_tap(const int64_t panels, const int64_t 
     for (int64_t p = 0; p < outputs; p++) {
         const sp_vector input = sp_vector_splat(in[p * step]);
 #pragma GCC unroll 16
-        for (int64_t v = 0; v < panels * SP_BLOCK_VECTORS; v++) {
-            sp_vector *sum = &acc[p * panels * SP_BLOCK_VECTORS + v];
+        for (int64_t v = 0; v < vectors; v++) {
+            sp_vector *sum = &acc[p * vectors + v];
             *sum = sp_vector_fma(input, weights[v], *sum);
         }
     }
+    if (has_half) sp_blocked_half_tap(outputs, step, in, w + (panels - 1) * panel, halves);
+}
+
+/* Stores the chains as [panels][outputs][SP_BLOCK]; lanes that are left out become 0. */
+static SP_ALWAYS_INLINE void sp_blocked_store(const int64_t panels, const bool has_half,
+                                              const int64_t outputs, const sp_vector *acc,
+                                              const sp_half_vector *halves, float *chains)
+{
+    const int64_t vectors = sp_blocked_vectors(panels, has_half);
+#pragma GCC unroll 32
+    for (int64_t i = 0; i < outputs * vectors; i++) {
+        const int64_t v = i % vectors, at = v / SP_BLOCK_VECTORS * outputs + i / vectors;
+        sp_vector_store(chains + at * SP_BLOCK + v % SP_BLOCK_VECTORS * SP_VECTOR, acc[i]);
+    }
+    float *last = chains + (panels - 1) * outputs * SP_BLOCK;
+    if (has_half) sp_blocked_store_half(outputs, halves, last);
 }
 
 /* Runs a segment; all but the pointers are constants after inlining. Outputs are `step` floats
  * apart in x. The depth is a multiple of `taps`, of which each so many are next to each other.
  * `ahead`: NULL, or a panel that is fetched into the second cache meanwhile. */
-static SP_ALWAYS_INLINE void sp_blocked_run(const int64_t panels, const int64_t outputs,
-                                            const int64_t step, const int64_t taps,
-                                            const sp_blocked_segment *s, const float *x,
-                                            const float *w, const float *ahead, float *y)
+static SP_ALWAYS_INLINE void sp_blocked_run(const int64_t panels, const bool has_half,
+                                            const int64_t outputs, const int64_t step,
+                                            const int64_t taps, const sp_blocked_segment *s,
+                                            const float *x, const float *w, const float *ahead,
+                                            float *y)
 {
-    float chains[SP_BLOCKED_SUMS * SP_VECTOR];
+    float chains[2 * SP_BLOCKED_SUMS * SP_VECTOR]; /* of a half panel a half is not in registers */
     sp_vector acc[SP_BLOCKED_SUMS] = {0};
+    sp_half_vector halves[SP_BLOCKED_OUTPUTS] = {0};
     const float *next = x + s->offsets[0];
     for (int64_t k = 0; k < s->depth; k += taps, w += taps * SP_BLOCK) {
         if (ahead != NULL) {
@@ -123,15 +215,11 @@ static SP_ALWAYS_INLINE void sp_blocked_run(const int64_t panels, const int64_t 
         next = x + s->offsets[k + taps];
 #pragma GCC unroll 4
         for (int64_t t = 0; t < taps; t++) {
-            sp_blocked_tap(panels, outputs, step, in + t, w + t * SP_BLOCK, s->panel, acc);
+            sp_blocked_tap(panels, has_half, outputs, step, in + t, w + t * SP_BLOCK, s->panel, acc,
+                           halves);
         }
     }
-#pragma GCC unroll 32
-    for (int64_t i = 0; i < outputs * panels * SP_BLOCK_VECTORS; i++) {
-        const int64_t v = i % (panels * SP_BLOCK_VECTORS);
-        const int64_t at = v / SP_BLOCK_VECTORS * outputs + i / (panels * SP_BLOCK_VECTORS);
-        sp_vector_store(chains + at * SP_BLOCK + v % SP_BLOCK_VECTORS * SP_VECTOR, acc[i]);
-    }
+    sp_blocked_store(panels, has_half, outputs, acc, halves, chains);
     sp_blocked_add(s, chains, panels, outputs, y);
 }
 

@@ -122,15 +122,16 @@ typedef struct out_row {
 
 #define RUN_CASE(n)                                                                                \
     case n:                                                                                        \
-        if ((n) * panels * SP_BLOCK_VECTORS <= SP_BLOCKED_SUMS && (n) <= SP_BLOCKED_OUTPUTS) {     \
-            sp_blocked_run(panels, (n) <= SP_BLOCKED_OUTPUTS ? (n) : 1, step, taps, r->s, x, r->w, \
-                           ahead, y);                                                              \
+        if ((n) * sp_blocked_registers(panels, has_half) <= SP_BLOCKED_SUMS &&                     \
+            (n) <= SP_BLOCKED_OUTPUTS) {                                                           \
+            sp_blocked_run(panels, has_half, (n) <= SP_BLOCKED_OUTPUTS ? (n) : 1, step, taps,      \
+                           r->s, x, r->w, ahead, y);                                               \
         }                                                                                          \
         break
 
 /* Pieces of about the same size, of at most `most` outputs. */
-static SP_ALWAYS_INLINE void run_row(const int64_t panels, const int64_t step, const int64_t taps,
-                                     out_row *r, int64_t most)
+static SP_ALWAYS_INLINE void run_row(const int64_t panels, const bool has_half, const int64_t step,
+                                     const int64_t taps, out_row *r, int64_t most)
 {
     const int64_t pieces = (r->columns + most - 1) / most;
     const float *x = r->x;
@@ -177,47 +178,66 @@ enum { CHANNELS = 4, CHANNELS_PANELS = 4 };
 enum { CHANNELS = 1, CHANNELS_PANELS = 0 };
 #endif
 
-#define RUN_ROW(panels)                                                                            \
-    static SP_NOINLINE void run_row_##panels(out_row *r, input_form form, int64_t most)            \
+#define RUN_ROW(name, panels, has_half)                                                            \
+    static SP_NOINLINE void run_row_##name(out_row *r, input_form form, int64_t most)              \
     {                                                                                              \
-        if (form == INPUT_PLAIN) run_row(panels, 1, 1, r, most);                                   \
-        else if (panels == CHANNELS_PANELS && form == INPUT_CHANNELS)                              \
-            run_row(panels, SP_BLOCK, panels == CHANNELS_PANELS ? CHANNELS : 1, r, most);          \
-        else run_row(panels, SP_BLOCK, 1, r, most);                                                \
+        const bool has_channels = (panels) == CHANNELS_PANELS && !(has_half);                      \
+        if (form == INPUT_PLAIN) run_row(panels, has_half, 1, 1, r, most);                         \
+        else if (has_channels && form == INPUT_CHANNELS)                                           \
+            run_row(panels, has_half, SP_BLOCK, has_channels ? CHANNELS : 1, r, most);             \
+        else run_row(panels, has_half, SP_BLOCK, 1, r, most);                                      \
     }
-RUN_ROW(1)
-RUN_ROW(2)
-RUN_ROW(4)
+RUN_ROW(1, 1, false)
+RUN_ROW(2, 2, false)
+RUN_ROW(4, 4, false)
+RUN_ROW(2_half, 2, true)
 #if SP_VECTOR == 16
-RUN_ROW(3)
-RUN_ROW(8)
+RUN_ROW(3, 3, false)
+RUN_ROW(8, 8, false)
+RUN_ROW(3_half, 3, true)
+RUN_ROW(4_half, 4, true)
+#else
+RUN_ROW(1_half, 1, true)
 #endif
+
+/* The most outputs of so many panels. */
+static int64_t outputs_of(int64_t panels, bool has_half)
+{
+    return sp_size_least(SP_BLOCKED_SUMS / sp_blocked_registers(panels, has_half),
+                         SP_BLOCKED_OUTPUTS);
+}
+
+/* Is there a loop for so many panels of which the last is half a panel? */
+static bool can_have_half(int64_t panels)
+{
+#if SP_VECTOR == 16
+    return panels >= 2 && panels <= 4;
+#else
+    return panels <= 2 && outputs_of(panels, true) > 0;
+#endif
+}
 
 /* Of `left` panels, those that are computed next for rows of so many outputs. Panels and outputs of
  * about the same number load least. */
 #if SP_VECTOR == 16
-static int64_t panels_of(int64_t outputs, int64_t left)
+static int64_t panels_of(int64_t outputs, int64_t left, bool has_half)
 {
+    (void)has_half;
     if (left >= 8 && outputs * 8 <= SP_BLOCKED_SUMS) return 8;
     if (left == 3 || left == 5) return 3;
     return sp_size_least(left, 4);
 }
 #else
-static int64_t panels_of(int64_t outputs, int64_t left)
+static int64_t panels_of(int64_t outputs, int64_t left, bool has_half)
 {
     int64_t panels = 4;
     outputs = sp_size_least(outputs, SP_BLOCKED_OUTPUTS);
+    if (has_half && left == 2 && outputs > 3 && outputs_of(2, true) > 3) return 2;
     while (panels > 1 && panels * outputs * SP_BLOCK_VECTORS > SP_BLOCKED_SUMS) panels /= 2;
     while (panels > left && panels > 1) panels /= 2;
     return panels;
 }
 #endif
-
-/* The most outputs of so many panels. */
-static int64_t outputs_of(int64_t panels)
-{
-    return sp_size_least(SP_BLOCKED_SUMS / (panels * SP_BLOCK_VECTORS), SP_BLOCKED_OUTPUTS);
-}
 
 static input_form form_of(const conv *c, const sp_blocked_segment *s)
 {
@@ -227,11 +247,12 @@ static input_form form_of(const conv *c, const sp_blocked_segment *s)
 }
 
 /* All rows of a patch for `panels` panels of filters. */
-static void run_panels(const conv *c, int64_t panels, out_row row, int64_t rows, int64_t most)
+static void run_panels(const conv *c, int64_t panels, bool has_half, out_row row, int64_t rows)
 {
     const input_form form = form_of(c, row.s);
+    const int64_t most = outputs_of(panels, has_half);
     for (int64_t r = 0; r < rows; r++) {
-        switch (panels) {
+        switch (has_half ? -panels : panels) {
 #if SP_VECTOR == 16
         case 8:
             run_row_8(&row, form, most);
@@ -239,7 +260,20 @@ static void run_panels(const conv *c, int64_t panels, out_row row, int64_t rows,
         case 3:
             run_row_3(&row, form, most);
             break;
+        case -4:
+            run_row_4_half(&row, form, most);
+            break;
+        case -3:
+            run_row_3_half(&row, form, most);
+            break;
+#else
+        case -1:
+            run_row_1_half(&row, form, most);
+            break;
 #endif
+        case -2:
+            run_row_2_half(&row, form, most);
+            break;
         case 4:
             run_row_4(&row, form, most);
             break;
@@ -271,6 +305,13 @@ static void find_ahead(const conv *c, int64_t f, int64_t panels, out_row *row)
     row->ahead_end = row->ahead + count * s->panel;
 }
 
+/* Are there as few filters in the last block as half of it has lanes? */
+static bool uses_half(int64_t filters)
+{
+    const int64_t rest = filters % SP_BLOCK, most = SP_HALF + (SP_PLANTED(half_of_more) ? 1 : 0);
+    return rest > 0 && rest <= most;
+}
+
 /* A segment of all filters. */
 static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o, const float *x,
                         const float *w)
@@ -278,9 +319,11 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
     const sp_conv_constants *k = &c->k->of;
     float *y =
         c->y + (o->row - c->y_first_row) * c->y_row + (o->column - c->y_first_column) * SP_BLOCK;
+    const bool is_half_used = c->last_block == blocks_of(k->filters) && uses_half(k->filters);
     int64_t panels;
     for (int64_t f = c->first_block; f < c->last_block; f += panels) {
-        panels = panels_of(o->columns, c->last_block - f);
+        panels = panels_of(o->columns, c->last_block - f, is_half_used);
+        const bool has_half = is_half_used && f + panels == c->last_block && can_have_half(panels);
         if (s->is_last) {
             sp_epilogue_load(s->epilogue, &c->lists, f * SP_BLOCK, panels * SP_BLOCK, k->filters);
         }
@@ -290,7 +333,7 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
                        .y = y + (f - c->first_block) * c->y_plane,
                        .columns = o->columns};
         find_ahead(c, f, panels, &row);
-        run_panels(c, panels, row, o->rows, outputs_of(panels));
+        run_panels(c, panels, has_half, row, o->rows);
     }
 }
 

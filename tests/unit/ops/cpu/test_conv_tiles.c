@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A convolution in blocks of channels by blocks of tiles: the bits of its tiles one by one, with
- * every instruction set, and the same with all of them. */
+ * every instruction set, and the same with all of them; those of whole blocks of filters, however
+ * many lanes of the last one are used. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static void check_call(const sp_blocked_call *call, data_random *random, uint64_
         memset(y, 0x5a, bytes);
         bindings[out] = y;
         conv_run_blocks(kernel, call->grid, bindings, &call->constants, random);
-        const bool is_same = memcmp(y, want, bytes) == 0;
+        const bool is_same = conv_is_same(&call->y, y, want);
         CHECK(is_same);
         if (!is_same) test_note("convolution %llu, table %d", (unsigned long long)seed, isa);
     }
@@ -57,6 +58,62 @@ TEST(blocks_of_tiles_have_the_bits_of_tiles)
         calls++;
     }
     CHECK(calls > seeds / 4);
+    sp_fpenv_leave(before);
+}
+
+/* ---- half a block ---- */
+
+static void check_half(const sp_blocked_call *call, data_random *random, uint64_t seed)
+{
+    sp_blocked_constants whole = call->constants;
+    whole.of.filters = sp__channel_blocks(whole.of.filters) * SP_CHANNEL_BLOCK;
+    const int64_t count = sp__image_form_count(&call->y);
+    const int64_t in = call->constants.is_plain ? call->x.images * call->x.channels * call->x.pixels
+                                                : sp__image_form_count(&call->x);
+    float *x = conv_random_floats(random, in), *bias = conv_random_floats(random, whole.of.filters);
+    float *w = conv_random_floats(random, (int64_t)(call->packed_bytes / sizeof(float)));
+    float *want = conv_random_floats(random, count), *y = conv_random_floats(random, count);
+    void *bindings[4] = {x, w, bias};
+    const int out = call->constants.of.has_bias ? 3 : 2;
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
+        if (kernels == NULL) continue;
+        const sp_kernel *kernel = &kernels[SP_KERNEL_ID_conv_blocked_f32];
+        bindings[out] = want;
+        REQUIRE_OK(sp__kernel_run_grid(kernel, call->grid, bindings, &whole));
+        bindings[out] = y;
+        conv_run_blocks(kernel, call->grid, bindings, &call->constants, random);
+        const bool is_same = conv_is_same(&call->y, y, want);
+        CHECK(is_same);
+        if (!is_same) test_note("convolution %llu, table %d", (unsigned long long)seed, isa);
+    }
+    free(x);
+    free(bias);
+    free(w);
+    free(want);
+    free(y);
+}
+
+/* The filters of a last block are computed by halves if they are 8 or fewer. */
+TEST(a_last_block_of_some_filters_has_the_bits_of_a_whole_one)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    const uint64_t seeds = test_count(20000, 300);
+    uint64_t halves = 0;
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        data_random random = {seed};
+        sp_conv_constants conv = conv_random(&random);
+        if (conv.groups > 1) continue;
+        const int64_t images = conv.planes / conv.filters, rest = conv_pick(&random, 1, 12);
+        conv.filters = conv_pick(&random, 0, 7) * SP_CHANNEL_BLOCK + rest;
+        conv.planes = images * conv.filters;
+        sp_blocked_call call;
+        if (!sp__blocked_conv(&conv, conv_pick(&random, 1, 3) > 1, &call)) continue;
+        if (conv_pick(&random, 0, 1) == 1) conv_choose_tiles(&call, &random);
+        check_half(&call, &random, seed);
+        halves += rest <= 8;
+    }
+    CHECK(halves > seeds / 4);
     sp_fpenv_leave(before);
 }
 
