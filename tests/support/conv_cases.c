@@ -46,7 +46,9 @@ sp_conv_constants conv_random(data_random *random)
     k.in_w = (k.out_w - 1) * k.stride_w + 1;
     k.planes = conv_pick(random, 1, 2) * k.groups * k.filters;
     k.segment = sp__conv_segment(k.kernel_h * k.kernel_w);
-    k.activation = conv_pick(random, 0, 1) == 1 ? SP_ACTIVATION_RELU : SP_ACTIVATION_NONE;
+    const sp_activation activations[] = {SP_ACTIVATION_NONE, SP_ACTIVATION_RELU,
+                                         SP_ACTIVATION_HARD_SWISH};
+    k.activation = (uint8_t)activations[conv_pick(random, 0, 2)];
     return k;
 }
 

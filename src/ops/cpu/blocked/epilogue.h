@@ -8,8 +8,14 @@
 #include "ops/cpu/arch/vector_parts.h"
 #include "ops/cpu/gemm/activate.h"
 
-/* Computed in registers; loops over outputs are compiled for each sum of these. */
-enum { SP_EPILOGUE_NORM = 1, SP_EPILOGUE_OTHER = 2, SP_EPILOGUE_RELU = 4 };
+/* Computed in registers; loops over outputs are compiled for each sum of these, but HardSwish by
+ * itself alone. */
+enum {
+    SP_EPILOGUE_NORM = 1,
+    SP_EPILOGUE_OTHER = 2,
+    SP_EPILOGUE_RELU = 4,
+    SP_EPILOGUE_HARD_SWISH = 8
+};
 
 enum { SP_EPILOGUE_BLOCKS = 8, SP_EPILOGUE_CHANNELS = SP_EPILOGUE_BLOCKS * SP_CHANNEL_BLOCK };
 
@@ -68,9 +74,11 @@ static inline void sp_epilogue_init(sp_epilogue *e, const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
     const bool has_relu = b->of.activation == SP_ACTIVATION_RELU;
+    const bool is_swish =
+        b->of.activation == SP_ACTIVATION_HARD_SWISH && !b->has_norm && !b->has_other;
     e->kind = (b->has_norm ? SP_EPILOGUE_NORM : 0u) | (b->has_other ? SP_EPILOGUE_OTHER : 0u) |
-              (has_relu ? SP_EPILOGUE_RELU : 0u);
-    e->activation = has_relu ? SP_ACTIVATION_NONE : b->of.activation;
+              (has_relu ? SP_EPILOGUE_RELU : 0u) | (is_swish ? SP_EPILOGUE_HARD_SWISH : 0u);
+    e->activation = has_relu || is_swish ? SP_ACTIVATION_NONE : b->of.activation;
     e->other = b->has_other ? tile->bindings[sp_epilogue_last(b)] : NULL;
     e->y = sp_epilogue_output(tile);
 }
@@ -142,6 +150,7 @@ static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const unsigned kind,
     sum = sum + v->bias;
     if (has_norm) sum = (sum - v->mean) * v->factor + v->offset;
     if ((kind & SP_EPILOGUE_OTHER) != 0) sum = sum + sp_vector_load(other);
+    if ((kind & SP_EPILOGUE_HARD_SWISH) != 0) sum = sp_vector_hard_swish(sum);
     sum = sp_vector_canonical(sum);
     if ((kind & SP_EPILOGUE_RELU) == 0) return sum;
     sum = sp_vector_larger(zeros, sum); /* of two zeros the second one, of a NaN the NaN */
@@ -164,6 +173,7 @@ static SP_ALWAYS_INLINE sp_vector sp_epilogue_apply(const unsigned kind,
         SP_EPILOGUE_CASE(4, run, __VA_ARGS__)                                                      \
         SP_EPILOGUE_CASE(5, run, __VA_ARGS__)                                                      \
         SP_EPILOGUE_CASE(6, run, __VA_ARGS__)                                                      \
+        SP_EPILOGUE_CASE(SP_EPILOGUE_HARD_SWISH, run, __VA_ARGS__)                                 \
     default:                                                                                       \
         run(7, __VA_ARGS__);                                                                       \
         break;                                                                                     \
