@@ -19,8 +19,8 @@
  *   (Below a power of two floats are denser: all of it holds with half of u.)
  * - Subnormal results: |x| < 2^-124, c is 3 and c * r is 1/2, u is 2^-149. q = R(x / 2), so again
  *   |q - a / 6| < u, and m is exact. If a was rounded it is an even multiple of u, and the same
- *   holds. If not, a / 6 is x / 2, which q already is, rounded to even: m is 0, or 3u or -3u if x
- * is odd. m * s is smaller than u / 2, since s is below 1/6, so y is q.
+ *   holds. If not, a / 6 is x / 2, which q is already, rounded to even: m is 0, or 3u or -3u for an
+ *   odd x. m * s is smaller than u / 2, since s is below 1/6, so y is q.
  * - c = 0 (x <= -3): q and a are -0, m is -0 + 0 = +0, y is -0, as -0 / 6. x = +-0: the same, with
  *   the sign of x.
  * - a overflows: c * r is 1, q is x, m is -inf and y is inf, as inf / 6. x = inf: m is a NaN, in
