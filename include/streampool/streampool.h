@@ -29,6 +29,7 @@
 #include <streampool/log.h>
 #include <streampool/model.h>
 #include <streampool/model_file.h>
+#include <streampool/model_tensors.h>
 #include <streampool/npy.h>
 #include <streampool/null_device.h>
 #include <streampool/operators.h>

@@ -13,34 +13,22 @@
 #include "batch/batch_run.h"
 #include "batch/submitted_life.h"
 #include "device/wait.h"
+#include "exec/future_model.h"
 #include "exec/reports.h"
 #include "runtime/submit_queue.h"
 #include "runtime/submit.h"
 
 /* ---- end of a run ---- */
 
-static void holds_drop_last(sp_host_job *job)
-{
-    sp_rt_future *run = SP_CONTAINER_OF(job, sp_rt_future, job);
-    sp__model_drop(run->model);
-    sp__future_drop(run);
-}
-
-/* Drops the run's holds. Destroying a model takes long, so the host executor does it and not a
- * thread of the device. */
+/* Drops the run's holds. */
 static void holds_drop(sp_rt_future *run)
 {
-    if (run->place.queue != NULL) {
-        sp__batch_queue_drop(run->place.queue);
-        sp__future_drop(run);
+    if (run->place.queue == NULL) {
+        sp__future_drop_with_model(run);
         return;
     }
-    if (sp__model_drop_unless_last(run->model)) {
-        sp__future_drop(run);
-        return;
-    }
-    run->job = (sp_host_job){.run = holds_drop_last};
-    if (!sp__host_executor_post(&run->job)) holds_drop_last(&run->job);
+    sp__batch_queue_drop(run->place.queue);
+    sp__future_drop(run);
 }
 
 static void ports_free(sp_rt_future *run)

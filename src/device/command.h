@@ -53,7 +53,7 @@ typedef struct sp_command {
     uint32_t grid[3];
     uint32_t binding_count;
     const sp_binding *bindings; /* dispatch: all; copy: destination, source; fill: destination;
-                                   list: one per slot */
+                                   list: one per slot; host: what is poisoned if it fails */
     uint32_t constant_bytes;
     const void *constants; /* dispatch; fill: the pattern, 1, 2, 4 or 8 bytes */
     sp_host_fn host;

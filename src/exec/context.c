@@ -80,10 +80,13 @@ static sp_status ports_create(sp_exec_context *context)
 {
     const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
-    if (has_staging(sp__executable_device(executable))) {
+    const bool is_staged = context->is_for_tensors ? executable->target_count > 1
+                                                   : has_staging(sp__executable_device(executable));
+    if (is_staged) {
         return sp__staging_create(executable->targets, executable->target_count, plan,
                                   context->is_spare, &context->staging);
     }
+    if (context->is_for_tensors) return SP_OK;
     const uint32_t port_count = plan->input_count + plan->output_count;
     context->ports = sp_calloc(port_count, sizeof *context->ports);
     context->slots = sp_calloc(port_count, sizeof *context->slots);
@@ -121,12 +124,14 @@ static sp_status context_fill(sp_exec_context *context)
     return sp__exec_context_create_lists(context);
 }
 
-sp_status sp__exec_context_create(sp_executable *executable, bool is_spare, sp_exec_context **out)
+static sp_status context_create(sp_executable *executable, bool is_spare, bool is_for_tensors,
+                                sp_exec_context **out)
 {
     sp_exec_context *context = sp_calloc(1, sizeof *context);
     if (context == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
     context->executable = executable;
     context->is_spare = is_spare;
+    context->is_for_tensors = is_for_tensors;
     const sp_status status = context_fill(context);
     if (status != SP_OK) {
         sp__exec_context_destroy(context);
@@ -134,6 +139,16 @@ sp_status sp__exec_context_create(sp_executable *executable, bool is_spare, sp_e
     }
     *out = context;
     return SP_OK;
+}
+
+sp_status sp__exec_context_create(sp_executable *executable, bool is_spare, sp_exec_context **out)
+{
+    return context_create(executable, is_spare, false, out);
+}
+
+sp_status sp__exec_context_create_for_tensors(sp_executable *executable, sp_exec_context **out)
+{
+    return context_create(executable, false, true, out);
 }
 
 sp_status sp__exec_context_cover_unrequested(sp_exec_context *context, bool is_spare,

@@ -14,6 +14,9 @@
 struct sp_exec_context {
     sp_executable *executable;
     bool is_spare; /* created from free memory alone; optional */
+    /* Of runs on tensors: each binds its storages as slots of the lists, or, where there are
+     * several targets, copies between them and the staging buffers. */
+    bool is_for_tensors;
     uint32_t home; /* where the run that uses the context returns it, or SP_NO_HOME */
     bool is_moved; /* it comes from elsewhere */
     /* The flag that cancels the run that uses the context, or NULL. Set by each run before it
@@ -32,7 +35,15 @@ struct sp_exec_context {
     sp_binding *slots;
     sp_block *unrequested; /* memory of unrequested outputs; NULL if the plan has one output */
     sp_exec_context *next; /* in the pool */
+    sp_point last;         /* of the newest run on tensors that has used it (tensor_context.h) */
 };
+
+/* Slots of its lists. */
+static inline uint32_t sp__exec_context_slots(const sp_exec_context *context)
+{
+    const sp_graph_plan *plan = context->executable->plan;
+    return context->staging == NULL ? plan->input_count + plan->output_count : 0;
+}
 
 /* ---- the pool ---- */
 
@@ -75,6 +86,8 @@ void sp__exec_context_dequeue(sp_executable *executable, sp_wait_entry *entry);
 /* The new context is not in the pool yet. `is_spare`: uses free memory alone. Errors:
  * SP_OUT_OF_MEMORY. */
 sp_status sp__exec_context_create(sp_executable *executable, bool is_spare, sp_exec_context **out);
+/* The same for runs on tensors. */
+sp_status sp__exec_context_create_for_tensors(sp_executable *executable, sp_exec_context **out);
 void sp__exec_context_destroy(sp_exec_context *context);
 /* Destroys the contexts in the pool. */
 void sp__executable_destroy_contexts(sp_executable *executable);
@@ -116,6 +129,11 @@ void sp__exec_context_begin(sp_exec_context *context, const void *const *inputs,
 sp_status sp__exec_context_submit(const sp_exec_context *context, const sp_stream_ref *stream,
                                   sp_queue *const *queues, sp_point *last);
 void sp__exec_context_end(const sp_exec_context *context, void *const *outputs);
+/* Submits the list of segment `g`, which is not the first: it follows context->points[g - 1], and
+ * its point is context->points[g]. */
+sp_status sp__exec_context_submit_segment(const sp_exec_context *context,
+                                          const sp_stream_ref *stream, sp_queue *const *queues,
+                                          uint32_t g);
 
 /* Runs on the calling thread, without a stream: for host functions, which must not wait for the
  * stream that they block. The same kernels and bits, and the same cancel. */

@@ -138,7 +138,6 @@ static sp_status record_segment(const sp_exec_context *context, const record_roo
                                 sp_list **out)
 {
     const sp_executable *executable = context->executable;
-    const sp_graph_plan *plan = executable->plan;
     const sp_segment *segment = &executable->segments.list[g];
     recorder r = {.context = context, .target = segment->device, .room = *room};
     for (uint32_t i = 0; i < segment->copies_in; i++) add_copy(&r, &segment->copies[i], true);
@@ -147,8 +146,8 @@ static sp_status record_segment(const sp_exec_context *context, const record_roo
         add_copy(&r, &segment->copies[segment->copies_in + i], false);
     }
     sp_dev *dev = executable->targets[segment->device].device->dev;
-    const uint32_t slots = context->staging == NULL ? plan->input_count + plan->output_count : 0;
-    return dev->vtable->list_create(dev, room->commands, r.command_count, slots, out);
+    return dev->vtable->list_create(dev, room->commands, r.command_count,
+                                    sp__exec_context_slots(context), out);
 }
 
 /* ---- lists ---- */

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "exec/reports.h"
+#include "exec/tensor_context.h"
 
 /* ---- homes ---- */
 
@@ -90,12 +91,13 @@ void sp__executable_destroy_contexts(sp_executable *executable)
     for (sp_exec_context *context; (context = idle_pop(executable)) != NULL;) {
         sp__exec_context_destroy(context);
     }
+    while (sp__tensor_context_reclaim(executable)) continue;
 }
 
 static void alive_add_locked(sp_executable *executable, int change) SP_REQUIRES(&executable->lock)
 {
     executable->alive += (uint32_t)change;
-    sp_store_relaxed(&executable->context_count, executable->alive);
+    sp__executable_note_contexts_locked(executable);
 }
 
 /* Spare contexts: at most one per run slot. */
@@ -140,6 +142,7 @@ void sp__executable_preallocate(sp_executable *executable)
 bool sp__executable_reclaim_context(sp_executable *executable)
 {
     sp_exec_context *context = NULL;
+    if (sp__tensor_context_reclaim(executable)) return true;
     sp_mutex_lock(&executable->lock);
     /* A run that finds no idle context waits for one in use, so at least one must exist. */
     const uint32_t count =

@@ -36,13 +36,11 @@ static sp_status segment_submit(const sp_exec_context *context, const sp_stream_
                                 sp_queue *const *queues, uint32_t g, bool is_awaited)
 {
     const sp_executable *executable = context->executable;
-    const sp_graph_plan *plan = executable->plan;
-    const uint32_t slots = context->staging == NULL ? plan->input_count + plan->output_count : 0;
     const sp_command command = {.type = SP_COMMAND_LIST,
                                 .list = context->lists[g],
                                 .cancel = context->cancel,
                                 .bindings = context->slots,
-                                .binding_count = slots};
+                                .binding_count = sp__exec_context_slots(context)};
     const bool is_first = g == 0;
     const sp_submission submission = {.waits = is_first ? NULL : &context->points[g - 1],
                                       .wait_count = is_first ? 0 : 1,
@@ -59,6 +57,13 @@ static sp_status segment_submit(const sp_exec_context *context, const sp_stream_
     return is_awaited && executable->segments.count == 1
                ? sp__submit_and_run(&to, &submission, &context->points[g])
                : sp__submit_plain(&to, &submission, &context->points[g]);
+}
+
+sp_status sp__exec_context_submit_segment(const sp_exec_context *context,
+                                          const sp_stream_ref *stream, sp_queue *const *queues,
+                                          uint32_t g)
+{
+    return segment_submit(context, stream, queues, g, false);
 }
 
 /* Waits for the first `count` lists in order, since a thread helps the queue that it waits for. */

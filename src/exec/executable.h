@@ -40,11 +40,15 @@ typedef struct sp_executable {
     uint32_t alive SP_GUARDED_BY(lock);
     /* `alive`, plus contexts that are being created. */
     uint32_t wanted SP_GUARDED_BY(lock);
+    /* Contexts of runs on tensors that no call is submitting to, and how many there are in all
+     * (tensor_context.h). */
+    sp_exec_context *for_tensors SP_GUARDED_BY(lock);
+    uint32_t for_tensors_count SP_GUARDED_BY(lock);
     /* Runs that wait for a context. While a context is idle the queue has cancelled entries at
      * most. */
     sp_wait_queue queue SP_GUARDED_BY(lock);
     sp_atomic_u32 waiting; /* entries in the queue; written under the lock. See sp_context_home */
-    sp_atomic_u32 context_count; /* as `alive`; relaxed, for information */
+    sp_atomic_u32 context_count; /* of both kinds; relaxed, for information */
     sp_run_group group;          /* runs of the plan that wait for a slot, and may be merged */
 } sp_executable;
 

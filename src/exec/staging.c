@@ -39,6 +39,18 @@ static const sp_plan_tensor *port_tensor(const sp_graph_plan *plan, uint32_t por
                                     : &plan->outputs[port - plan->input_count];
 }
 
+/* Of a device that has no memory but what the host reaches too, all buffers are in that. */
+static bool has_own_memory(const sp_staging *staging)
+{
+    return staging->targets[SP_SEGMENT_MODEL].device->dev->vtable->staging_create != NULL;
+}
+
+static sp_allocator *pinned_allocator(const sp_staging *staging)
+{
+    sp_rt_device *device = staging->targets[SP_SEGMENT_MODEL].device;
+    return has_own_memory(staging) ? &device->staging : &device->allocator;
+}
+
 /* Sets the offsets of all ports; *pinned and *device are the bytes needed in host memory and in
  * each device's. */
 static void ports_lay_out(sp_staging *staging, const sp_graph_plan *plan, uint64_t *pinned,
@@ -51,7 +63,7 @@ static void ports_lay_out(sp_staging *staging, const sp_graph_plan *plan, uint64
         port->bytes = port_tensor(plan, i)->bytes;
         port->pinned_offset = *pinned;
         *pinned += align_up(port->bytes);
-        port->is_copied = port->bytes > DIRECT_BYTES;
+        port->is_copied = port->bytes > DIRECT_BYTES && has_own_memory(staging);
         if (!port->is_copied) continue;
         port->device_offset = *device;
         *device += align_up(port->bytes);
@@ -72,8 +84,8 @@ static sp_status staging_fill(sp_staging *staging, const sp_graph_plan *plan, bo
     uint64_t pinned_bytes = 0;
     uint64_t device_bytes = 0;
     ports_lay_out(staging, plan, &pinned_bytes, &device_bytes);
-    SP_TRY(sp__allocator_acquire_any(&targets[SP_SEGMENT_MODEL].device->staging, pinned_bytes,
-                                     is_spare, &staging->pinned));
+    SP_TRY(sp__allocator_acquire_any(pinned_allocator(staging), pinned_bytes, is_spare,
+                                     &staging->pinned));
     SP_TRY(sp__block_host(staging->pinned, &staging->host));
     for (uint32_t t = 0; device_bytes > 0 && t < staging->target_count; t++) {
         if (t == SP_SEGMENT_FALLBACK) continue;
@@ -110,7 +122,7 @@ void sp__staging_destroy(sp_staging *staging)
         if (block != NULL) sp__allocator_release(&targets[t].device->allocator, block);
     }
     if (staging->pinned != NULL) {
-        sp__allocator_release(&targets[SP_SEGMENT_MODEL].device->staging, staging->pinned);
+        sp__allocator_release(pinned_allocator(staging), staging->pinned);
     }
     sp_free(staging->ports);
     sp_free(staging);

@@ -3,7 +3,8 @@
  * context has one buffer per tensor in host memory that the device accesses. Kernels read and write
  * small tensors there directly, which is faster than a copy; large tensors have a second buffer in
  * each device memory, and the command lists copy between the two. All addresses are fixed, so the
- * lists never change. */
+ * lists never change. Runs on tensors have such buffers where a plan has several targets, on any
+ * device. */
 #ifndef SP_EXEC_STAGING_H
 #define SP_EXEC_STAGING_H
 

@@ -23,23 +23,37 @@ typedef struct used_storage {
     bool ends_ready;  /* overwrites adopted memory that is not known to be ready */
 } used_storage;
 
+/* One cause, and one for each storage. */
+#define FAULT_POINTS(uses) ((uses) + 1)
+/* Most that a submission has (sp_record.fault_count). */
+#define MAX_FAULT_POINTS 255u
+
+/* Of a step with few uses. */
+typedef struct step_room {
+    sp_rt_storage *by_use[SP_MAX_USES];
+    used_storage storages[SP_MAX_USES];
+    sp_binding bindings[SP_MAX_USES];
+    sp_point points[FAULT_POINTS(SP_MAX_USES) + SP_MAX_WAITS];
+} step_room;
+
 typedef struct step {
     const sp_stream_ref *stream;
     const sp_use *uses;
     uint32_t use_count;
-    sp_rt_storage *by_use[SP_MAX_USES];
-    used_storage storages[SP_MAX_USES]; /* by slot, each once */
+    sp_rt_storage **by_use; /* NULL: the use is of memory */
+    used_storage *storages; /* by slot, each once */
     uint32_t storage_count;
     uint32_t locked_count;
     bool is_untracked;
-    sp_binding bindings[SP_MAX_USES];
+    sp_binding *bindings;
     /* What the submission waits for. Before the entries of `waits`, up to them, are the points
      * whose faults it takes over. */
-    sp_point points[SP_MAX_USES + SP_MAX_WAITS];
     uint32_t fault_count;
     sp_wait_set waits;
     const void *call_site;
     sp_check_batch *reports; /* NULL if the checker is off */
+    void *block;             /* of the arrays; NULL: they are the room */
+    step_room room;
 } step;
 
 typedef sp_status (*submit_fn)(sp_queue *queue, const sp_submission *submission, sp_point *out);
@@ -120,6 +134,8 @@ static sp_status step_insert(step *s, sp_rt_storage *storage, const sp_use *use)
 static sp_status collect_storages(step *s)
 {
     for (uint32_t i = 0; i < s->use_count; i++) {
+        s->by_use[i] = NULL;
+        if (s->uses[i].memory != NULL) continue;
         sp_rt_storage *storage = sp__storage_peek(s->uses[i].storage);
         if (storage == NULL) return SP_INVALID;
         s->by_use[i] = storage;
@@ -159,6 +175,17 @@ static bool step_overwrites_locked(const step *s, const used_storage *used)
     return is_all;
 }
 
+static sp_status fault_point_add(step *s, sp_point point)
+{
+    if (s->fault_count == MAX_FAULT_POINTS) {
+        return sp__fail(SP_UNSUPPORTED,
+                        "a call uses more than %u adopted storages that are not ready",
+                        MAX_FAULT_POINTS - 1);
+    }
+    *(s->waits.points - ++s->fault_count) = point;
+    return SP_OK;
+}
+
 /* Adopted memory that is not ready: every use follows the point, and a use that reads the memory as
  * adopted takes over the point's fault. */
 static sp_status follow_ready_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
@@ -167,10 +194,7 @@ static sp_status follow_ready_locked(step *s, used_storage *used) SP_REQUIRES(&u
     if (sp__adopted_is_ready_locked(used->storage)) return SP_OK;
     used->ends_ready = step_overwrites_locked(s, used);
     const bool reads_old = (used->access & SP_READ) != 0 && !used->ends_ready;
-    if (reads_old && !SP_PLANTED(ready_without_fault)) {
-        s->points[SP_MAX_USES - ++s->fault_count] = ready;
-        return SP_OK;
-    }
+    if (reads_old && !SP_PLANTED(ready_without_fault)) return fault_point_add(s, ready);
     const sp_timeline *own = &s->stream->queue->timeline;
     while (!sp__wait_set_add(&s->waits, ready, own)) SP_TRY(step_spill_waits(s));
     return SP_OK;
@@ -272,7 +296,15 @@ static sp_status step_bind(step *s) SP_NO_LOCK_ANALYSIS
 {
     const uint32_t count = s->use_count;
     for (uint32_t i = 0; i < count; i++) {
-        SP_TRY(storage_bind_locked(s->by_use[i], &s->uses[i], &s->bindings[i]));
+        const sp_use *use = &s->uses[i];
+        if (use->memory == NULL) {
+            SP_TRY(storage_bind_locked(s->by_use[i], use, &s->bindings[i]));
+            continue;
+        }
+        s->bindings[i] = (sp_binding){.memory = use->memory,
+                                      .offset = use->offset,
+                                      .bytes = use->bytes,
+                                      .access = (uint8_t)use->access};
     }
     return SP_OK;
 }
@@ -321,16 +353,25 @@ static void step_check(step *s, const sp_command *command, sp_point point) SP_NO
     }
 }
 
-static sp_status step_submit_locked(step *s, sp_command *command, sp_point *out)
+/* The commands' bindings are those of the step, in order. */
+static void commands_bind(const step *s, const sp_command_batch *batch)
+{
+    const sp_binding *next = s->bindings;
+    for (uint32_t i = 0; i < batch->command_count; i++) {
+        batch->commands[i].bindings = next;
+        next += batch->commands[i].binding_count;
+    }
+}
+
+static sp_status step_submit_locked(step *s, const sp_command_batch *batch, sp_point *out)
 {
     SP_TRY(step_bind(s));
-    command->bindings = s->bindings;
-    command->binding_count = s->use_count;
+    commands_bind(s, batch);
     sp_submission submission = {.waits = s->waits.points - s->fault_count,
                                 .wait_count = s->fault_count + s->waits.count,
                                 .fault_count = s->fault_count,
-                                .commands = command,
-                                .command_count = 1,
+                                .commands = batch->commands,
+                                .command_count = batch->command_count,
                                 .is_untracked = s->is_untracked};
     /* The point of what came before this submission. */
     sp_point early = {0};
@@ -339,7 +380,7 @@ static sp_status step_submit_locked(step *s, sp_command *command, sp_point *out)
     if (SP_PLANTED(missing_storage_lock)) step_unlock(s);
     sp_delay_point();
     step_publish(s, SP_PLANTED(publish_before_record) ? early : *out);
-    if (s->reports != NULL) step_check(s, command, *out);
+    if (s->reports != NULL) step_check(s, &batch->commands[0], *out);
     return SP_OK;
 }
 
@@ -380,7 +421,77 @@ static bool command_submit_own(const sp_stream_ref *stream, sp_command *command,
     return is_own;
 }
 
-/* ---- any command ---- */
+/* ---- any commands ---- */
+
+/* All arrays in one block, each of a multiple of its alignment. */
+static SP_NOINLINE sp_status step_use_heap(step *s, uint32_t use_count, sp_point **points)
+{
+    const size_t count = use_count;
+    const size_t point_bytes = (FAULT_POINTS(count) + SP_MAX_WAITS) * sizeof(sp_point);
+    char *at = sp_malloc(point_bytes +
+                         count * (sizeof *s->bindings + sizeof *s->storages + sizeof *s->by_use));
+    if (at == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u bindings", use_count);
+    s->block = at;
+    *points = (void *)at;
+    s->bindings = (void *)(at + point_bytes);
+    s->storages = (void *)(s->bindings + count);
+    s->by_use = (void *)(s->storages + count);
+    return SP_OK;
+}
+
+static sp_status step_init(step *s, const sp_stream_ref *stream, const sp_command_batch *batch)
+{
+    s->stream = stream;
+    s->uses = batch->uses;
+    s->use_count = batch->use_count;
+    s->by_use = s->room.by_use;
+    s->storages = s->room.storages;
+    s->bindings = s->room.bindings;
+    s->storage_count = 0;
+    s->locked_count = 0;
+    s->is_untracked = false;
+    s->call_site = batch->call_site;
+    s->reports = SP_UNLIKELY(sp__check_is_on()) ? sp_calloc(1, sizeof *s->reports) : NULL;
+    s->fault_count = 0;
+    s->block = NULL;
+    sp_point *points = s->room.points;
+    uint32_t room = SP_MAX_USES;
+    if (SP_UNLIKELY(batch->use_count > SP_MAX_USES)) {
+        room = batch->use_count;
+        SP_TRY(step_use_heap(s, room, &points));
+    }
+    s->waits =
+        (sp_wait_set){.capacity = SP_MAX_WAITS, .points = points + FAULT_POINTS((size_t)room)};
+    return SP_OK;
+}
+
+/* What the submission follows beside its storages. */
+static sp_status step_follow(step *s, const sp_command_batch *batch)
+{
+    const sp_timeline *own = &s->stream->queue->timeline;
+    if (batch->cause.timeline != NULL) SP_TRY(fault_point_add(s, batch->cause));
+    if (batch->after.timeline != NULL) (void)sp__wait_set_add(&s->waits, batch->after, own);
+    return SP_OK;
+}
+
+sp_status sp__submit_commands(const sp_stream_ref *stream, const sp_command_batch *batch,
+                              sp_point *out)
+{
+    step s;
+    sp_status status = step_init(&s, stream, batch);
+    if (status == SP_OK) status = step_follow(&s, batch);
+    if (status == SP_OK) status = collect_storages(&s);
+    if (status == SP_OK) status = step_lock(&s);
+    if (status == SP_OK) status = step_submit_locked(&s, batch, out);
+    step_unlock(&s);
+    queue_kick(stream->queue); /* also on failure: waits may have been spilled */
+    for (uint32_t i = 0; i < batch->command_count; i++) {
+        batch->commands[i].bindings = NULL; /* they belonged to the step */
+    }
+    if (SP_UNLIKELY(s.reports != NULL)) sp__check_emit(s.reports);
+    sp_free(s.block);
+    return status;
+}
 
 sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, const sp_use *uses,
                              uint32_t use_count, const void *call_site, sp_point *out)
@@ -391,23 +502,11 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
     }
     sp_status status;
     if (use_count == 1 && command_submit_own(stream, command, uses, out, &status)) return status;
-    step s;
-    s.stream = stream;
-    s.uses = uses;
-    s.use_count = use_count;
-    s.storage_count = 0;
-    s.locked_count = 0;
-    s.is_untracked = false;
-    s.call_site = call_site;
-    s.reports = SP_UNLIKELY(sp__check_is_on()) ? sp_calloc(1, sizeof *s.reports) : NULL;
-    s.fault_count = 0;
-    s.waits = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = s.points + SP_MAX_USES};
-    status = collect_storages(&s);
-    if (status == SP_OK) status = step_lock(&s);
-    if (status == SP_OK) status = step_submit_locked(&s, command, out);
-    step_unlock(&s);
-    queue_kick(stream->queue); /* also on failure: waits may have been spilled */
-    command->bindings = NULL;  /* they belonged to the step */
-    if (SP_UNLIKELY(s.reports != NULL)) sp__check_emit(s.reports);
-    return status;
+    command->binding_count = use_count;
+    const sp_command_batch batch = {.commands = command,
+                                    .command_count = 1,
+                                    .uses = uses,
+                                    .use_count = use_count,
+                                    .call_site = call_site};
+    return sp__submit_commands(stream, &batch, out);
 }

@@ -12,16 +12,17 @@
 #include "device/command.h"
 #include "runtime/stream_pool.h"
 
-/* A use of a storage by a command. */
+/* A use of a storage by a command; or of memory that the submitter orders itself. */
 typedef struct sp_use {
     sp_storage storage;
+    const sp_memory *memory; /* not NULL: instead of a storage */
     uint64_t offset;
     uint64_t bytes;
     sp_access access;
     bool is_overwritten; /* all of these bytes are written before any of them is read */
 } sp_use;
 
-/* Most uses of one command, a list's included. */
+/* Uses of a call up to which it needs no heap. */
 #define SP_MAX_USES 32
 
 /* Submits one command whose bindings are the uses, in their order: they are set during the call, to
@@ -30,6 +31,25 @@ typedef struct sp_use {
  * frozen one). */
 sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, const sp_use *uses,
                              uint32_t use_count, const void *call_site, sp_point *out);
+
+/* Commands that are submitted as one. */
+typedef struct sp_command_batch {
+    /* The bindings of the commands are the uses, in their order: the first command has as many of
+     * them as its binding_count says, and so on. */
+    sp_command *commands;
+    uint32_t command_count;
+    const sp_use *uses;
+    uint32_t use_count; /* any number */
+    /* What the submission follows beside the frontiers of its storages: a point whose fault it
+     * takes over, and one whose fault it does not. Without a timeline: none. */
+    sp_point cause, after;
+    const void *call_site;
+} sp_command_batch;
+
+/* Submits the commands, in one hazard step over all of their storages. As sp__submit_command but
+ * for the number of uses. Errors: also SP_OUT_OF_MEMORY. */
+sp_status sp__submit_commands(const sp_stream_ref *stream, const sp_command_batch *batch,
+                              sp_point *out);
 
 /* SP_INVALID if `bytes` from `offset` on exceed a storage of `total` bytes. */
 sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total);

@@ -9,10 +9,20 @@
 #include "fake_cuda.h"
 #include "fake_kernels.h"
 
-bool segment_is_cuda(void)
+static bool is_kind(const char *wanted)
 {
     const char *kind = getenv("STREAMPOOL_TEST_DEVICE");
-    return kind != NULL && strcmp(kind, "cuda") == 0;
+    return kind != NULL && strcmp(kind, wanted) == 0;
+}
+
+bool segment_is_cuda(void)
+{
+    return is_kind("cuda");
+}
+
+bool segment_is_cpu(void)
+{
+    return is_kind("cpu");
 }
 
 void segment_set_ops(const char *ops)
@@ -37,7 +47,8 @@ sp_device segment_begin_with(const runtime_setting *setting)
     segment_set_ops(NULL);
     if (segment_is_cuda()) fake_kernels_begin();
     sp_device device = {0};
-    CHECK_OK(sp_device_open(segment_is_cuda() ? "cuda:0" : "null", &device));
+    const char *other = segment_is_cpu() ? "cpu" : "null";
+    CHECK_OK(sp_device_open(segment_is_cuda() ? "cuda:0" : other, &device));
     return device;
 }
 

@@ -205,6 +205,7 @@ static bool command_run(sp_command_queue *queue, const sp_record *record, const 
         if (!sp__queue_host_is_done(queue, record, executor)) return false;
         cursor->is_host_done = false;
         if (cursor->fault == SP_NO_FAULT) cursor->fault = cursor->host_fault;
+        if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) sp__queue_skip(record, slots, cursor->fault);
         return true;
     }
     if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
