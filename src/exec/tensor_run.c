@@ -86,7 +86,7 @@ static sp_use output_use(const builder *self, uint32_t i)
     return (sp_use){.storage = place->storage,
                     .offset = place->offset,
                     .bytes = plan_of(self)->outputs[i].bytes,
-                    .access = SP_WRITE,
+                    .access = SP_PLANTED(tensor_write_unseen) ? SP_READ : SP_WRITE,
                     .is_overwritten = true};
 }
 
@@ -150,7 +150,8 @@ static sp_status reports_check(void *ctx, sp_fault fault)
 static void add_reports_check(builder *self)
 {
     const sp_graph_plan *plan = plan_of(self);
-    if (self->context->executable->reporting_count == 0) return;
+    if (self->context->executable->reporting_count == 0 || SP_PLANTED(tensor_reports_unread))
+        return;
     const uint32_t count = self->context->staging == NULL ? plan->output_count : 0;
     command_add(self, (sp_command){.type = SP_COMMAND_HOST,
                                    .host = reports_check,
@@ -208,7 +209,7 @@ static sp_status submit_segments(builder *self, sp_point after, sp_point *last)
     add_list(self, end);
     add_reports_check(self);
     add_copies_out(self);
-    const sp_point cause = *last;
+    const sp_point cause = SP_PLANTED(tensor_cause_lost) ? no_point : *last;
     return builder_submit(self, cause, no_point, last);
 }
 

@@ -323,7 +323,7 @@ TEST(a_poisoned_input_poisons_the_outputs)
     float got[OUT];
     CHECK_OK(tensor_run_small(c.model, x, &y));
     CHECK_STATUS(sp_tensor_read(y, got, sizeof got), SP_FAILED);
-    CHECK_MESSAGE(": fail"); /* the name of the kernel */
+    CHECK_MESSAGE("fail on stream");
     (void)sp_stream_synchronize(current_on(c.device));
     CHECK_OK(sp_tensor_release(y));
     CHECK_OK(sp_tensor_release(x));
