@@ -15,6 +15,7 @@
 #include "gil.hpp"
 #include "memory.hpp"
 #include "model.hpp"
+#include "model_tensors.hpp"
 #include "ops.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
@@ -55,6 +56,7 @@ NB_MODULE(_core, m)
     py::bind_tensor(m);
     py::bind_ops(m);
     py::bind_model(m);
+    py::bind_model_tensors(m);
     py::bind_call(m);
     py::bind_batch_queue(m);
     py::bind_batch_inference(m);

@@ -8,7 +8,7 @@ import typing
 import streampool  # whose Future is imported by its first use
 
 from . import _core
-from ._convert import convert
+from ._convert import array_of, convert, converted, is_lossless
 from ._lifetime import futures
 
 _call = _core.call
@@ -57,6 +57,10 @@ class Model:
 
     Arrays are anything with the buffer protocol, __dlpack__ or __array__; they are used in place if
     they are contiguous and of the input's dtype, and converted if that loses nothing.
+
+    With a Tensor of the model's device among the inputs, the outputs are Tensors too: a call or
+    run() is computed on the thread's current stream and returns at once. Arrays beside it are
+    copied to the device. A failure is raised by what reads the outputs.
     """
 
     def __init__(self, core):
@@ -73,11 +77,14 @@ class Model:
         """Runs the model on arrays in the order of its inputs, or by name, and waits.
 
         Returns one new array, or a named tuple of them in the order of the outputs. A bfloat16
-        output is a Tensor. Raises TypeError (count or dtype of inputs, one that is missing), ValueError
+        output is a Tensor. On Tensors it does not wait, and returns Tensors. Raises TypeError (count or dtype of inputs, one that is missing), ValueError
         (shapes, names that no input has), MemoryError, Error.
         """
         result = _call(self._core, values, named, None, False)
         if result is NotImplemented:
+            if self._takes(*values, *named.values()):
+                result = self._run_tensors(values, named, None)
+                return result[0] if self._type is None else self._type._make(result)
             result = _call(self._core, *convert(self.inputs, values, named), None, True)
         return result if self._type is None else tuple.__new__(self._type, result)
 
@@ -89,7 +96,8 @@ class Model:
         outputs that it names, and the results are a dict. Arrays given are writable, contiguous,
         aligned, of the output's dtype and shape, and overlap neither inputs nor each other:
         TypeError or ValueError otherwise, with their elements undefined where the shape is known
-        only after the run.
+        only after the run. With a Tensor of the model's device among inputs or outputs, all outputs
+        are Tensors: those given may be views, and may share memory with inputs.
         """
         values, named = _as_pair(inputs)
         if isinstance(outputs, dict):
@@ -98,17 +106,71 @@ class Model:
             outputs = tuple(outputs)
         elif outputs is not None:
             outputs = (outputs,)
-        result = _call(self._core, values, named, outputs, False)
-        if result is NotImplemented:
+        has_tensors = outputs is not None and self._takes(
+            *(outputs.values() if isinstance(outputs, dict) else outputs)
+        )
+        result = NotImplemented
+        if not has_tensors:
+            result = _call(self._core, values, named, outputs, False)
+        if result is NotImplemented and (has_tensors or self._takes(*values, *named.values())):
+            result = self._run_tensors(values, named, outputs)
+            if self._type is None and not isinstance(outputs, dict):
+                return result[0]
+        elif result is NotImplemented:
             result = _call(self._core, *convert(self.inputs, values, named), outputs, True)
         if isinstance(outputs, dict):
             return dict(zip(outputs, result))
         return result if self._type is None else tuple.__new__(self._type, result)
 
-    def submit(self, /, *values: typing.Any, **named: typing.Any) -> "streampool.Future":
-        """Submits a run and returns its future, whose result is what a call returns.
+    def _takes(self, *values):
+        return any(_core.model_takes(self._core, value) for value in values)
 
-        The arrays must not be written before the future is done; it keeps them alive. In an event
+    def _run_tensors(self, values, named, outputs):
+        """The outputs, as Tensors in the order of `outputs`: a dict by name, a tuple, or None."""
+        inputs = dict(zip((port.name for port in self.inputs), values))
+        if len(values) > len(self.inputs):
+            raise TypeError(f"{len(values)} inputs given; the model has {len(self.inputs)}")
+        for name, value in named.items():
+            if name in inputs:
+                raise TypeError(f"input '{name}' is given twice")
+            inputs[name] = value
+        for port in self.inputs:
+            if port.name not in inputs:
+                raise TypeError(f"input '{port.name}' is missing")
+        dtypes = {port.name: port.dtype for port in self.inputs}
+        inputs = {name: self._to_device(value, dtypes.get(name, "none"), f"input '{name}'")
+                  for name, value in inputs.items()}
+        if outputs is None:
+            outputs = dict.fromkeys(port.name for port in self.outputs)
+        elif not isinstance(outputs, dict):
+            if len(outputs) != len(self.outputs):
+                raise TypeError(f"{len(outputs)} outputs given; the model has {len(self.outputs)}")
+            outputs = dict(zip((port.name for port in self.outputs), outputs))
+        for name, value in outputs.items():
+            if value is not None and not self._takes(value):
+                kind = type(value).__name__
+                raise TypeError(f"output '{name}' is to be a Tensor of the model's device, as "
+                                f"another input or output is, and not {kind}")
+        return _core.call_tensors(self._core, inputs, outputs)
+
+    def _to_device(self, value, dtype, what):
+        """A Tensor with the elements of an array or Tensor, as an input of that dtype takes them."""
+        if self._takes(value):
+            if dtype in ("none", value.dtype):
+                return value
+            if not is_lossless(value.dtype, dtype):
+                raise TypeError(f"{what} is {dtype}; a Tensor of {value.dtype} cannot be converted "
+                                "without loss")
+            return value.cast(dtype)
+        if dtype == "none":
+            dtype = array_of(value, what)[1]
+        device = _core.model_device(self._core)
+        return _core.tensor_of_buffer(converted(value, dtype, what), dtype, device)
+
+    def submit(self, /, *values: typing.Any, **named: typing.Any) -> "streampool.Future":
+        """Submits a run and returns its future, whose result is what a call on arrays returns.
+
+        A Tensor is an array here: a call on Tensors returns at once by itself. The arrays must not be written before the future is done; it keeps them alive. In an event
         loop the future is completed by the loop, which must not block on it in other ways than
         result().
         """

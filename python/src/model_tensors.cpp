@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model_tensors.hpp"
+
+#include <vector>
+
+#include <streampool/model_tensors.h>
+
+#include "arguments.hpp"
+#include "device.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "model.hpp"
+#include "tensor.hpp"
+
+namespace nb = nanobind;
+
+namespace py
+{
+
+namespace
+{
+
+constexpr const char *tensor_kind = "a Tensor of the model's device";
+
+sp_device device_of_model(const Model &model)
+{
+    sp_model_info info;
+    check(sp_model_get_info(model.open_handle(), &info));
+    return info.device;
+}
+
+bool is_tensor(nb::handle value)
+{
+    return nb::isinstance<Tensor>(value) && nb::inst_ready(value);
+}
+
+bool takes(const Model &model, nb::handle value)
+{
+    if (!is_tensor(value)) return false;
+    const sp_device device = nb::inst_ptr<Tensor>(value)->info().device;
+    return device.bits == device_of_model(model).bits;
+}
+
+/* The model's own name: that of the call may be another text, if the file's is no UTF-8. */
+const char *own_name(const std::vector<Port> &ports, nb::handle name, const char *what)
+{
+    const int64_t index = Model::find(ports, name);
+    return index < 0 ? text_of(name, what) : ports[static_cast<size_t>(index)].name.c_str();
+}
+
+/* The objects of the dicts keep the handles during the call. */
+std::vector<sp_model_tensor> arguments(const std::vector<Port> &ports, const nb::dict &tensors,
+                                       const char *what)
+{
+    std::vector<sp_model_tensor> all;
+    for (const auto &[name, value] : tensors) {
+        sp_model_tensor argument = {};
+        argument.name = own_name(ports, name, what);
+        if (!value.is_none()) {
+            argument.tensor = instance_of<Tensor>(value, what, tensor_kind).handle;
+        }
+        all.push_back(argument);
+    }
+    return all;
+}
+
+nb::list call_tensors(const Model &model, const nb::dict &inputs, const nb::dict &outputs)
+{
+    const sp_model handle = model.open_handle();
+    const std::vector<sp_model_tensor> given = arguments(model.inputs, inputs, "an input");
+    std::vector<sp_model_tensor> results = arguments(model.outputs, outputs, "an output");
+    check(unlocked([&] {
+        return sp_model_run_tensors(handle, {}, nullptr, given.data(),
+                                    static_cast<uint32_t>(given.size()), results.data(),
+                                    static_cast<uint32_t>(results.size()));
+    }));
+    nb::list all;
+    size_t at = 0;
+    for (const auto &[name, value] : outputs) {
+        const sp_tensor result = results[at++].tensor;
+        all.append(value.is_none() ? nb::object(tensor_object(result)) : nb::borrow(value));
+    }
+    return all;
+}
+
+} // namespace
+
+void bind_model_tensors(nb::module_ &m)
+{
+    m.def("model_device", [](const Model &model) { return Device{device_of_model(model)}; });
+    m.def("model_takes", takes, nb::arg("model"), nb::arg("value").none(),
+          "Whether the value is a Tensor of the model's device.");
+    m.def("call_tensors", call_tensors, nb::arg("model"), nb::arg("inputs"), nb::arg("outputs"),
+          "Runs the model on Tensors by name, on the current stream; an output None is a new one.");
+}
+
+} // namespace py
