@@ -111,4 +111,40 @@ TEST(launches_of_one_exec_follow_each_other)
     fixture_end(&f);
 }
 
+/* A launch has the parameters that its nodes had then. */
+TEST(parameters_of_a_node_change_for_later_launches)
+{
+    fixture f;
+    fixture_begin(&f);
+    uint32_t words[2] = {0};
+    uint32_t *word = &words[1];
+    uint32_t more = 10;
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    CUgraphNode node = NULL, none = NULL;
+    REQUIRE_CUDA(cuGraphCreate(&graph, 0));
+    CHECK_CUDA(add_kernel(graph, f.add, &words[0], 1, &none, &node), CUDA_SUCCESS);
+    REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    void *values[] = {&word, &more};
+    CUDA_KERNEL_NODE_PARAMS params = {.func = f.add,
+                                      .gridDimX = 1,
+                                      .gridDimY = 1,
+                                      .gridDimZ = 1,
+                                      .blockDimX = 1,
+                                      .blockDimY = 1,
+                                      .blockDimZ = 1,
+                                      .kernelParams = values};
+    CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphExecKernelNodeSetParams_v2(exec, node, &params), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphExecKernelNodeSetParams_v2(exec, NULL, &params), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
+    CHECK_EQ_U64(words[0], 1);
+    CHECK_EQ_U64(words[1], 20);
+    CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
+    fixture_end(&f);
+}
+
 TEST_MAIN

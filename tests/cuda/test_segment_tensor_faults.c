@@ -7,6 +7,7 @@
 #include <streampool/ops.h>
 
 #include "base/heap.h"
+#include "fake_cuda.h"
 #include "support/onnx_writer.h"
 #include "tensor_fixture.h"
 
@@ -418,6 +419,31 @@ TEST(each_allocation_of_host_memory_may_fail)
     CHECK_OK(sp_tensor_release(given));
     check_works(&c);
     small_end(&c);
+}
+
+TEST(every_call_of_the_driver_may_fail)
+{
+    if (!segment_is_cuda()) SKIP("this is about the driver");
+    static const char *const calls[] = {"cuMemHostAlloc",       "cuMemAlloc",
+                                        "cuGraphCreate",        "cuGraphInstantiate",
+                                        "cuGraphAddKernelNode", "cuGraphExecKernelNodeSetParams",
+                                        "cuGraphLaunch"};
+    for (size_t i = 0; i < SP_COUNT_OF(calls); i++) {
+        for (uint64_t nth = 1; nth <= 3; nth++) {
+            const small_case c = small_begin();
+            float got[OUT];
+            sp_tensor y = {0};
+            fake_cuda_fail_call(calls[i], nth, 1, CUDA_ERROR_OUT_OF_MEMORY);
+            sp_status status = tensor_run_small(c.model, c.x, &y);
+            if (status == SP_OK) status = sp_tensor_read(y, got, sizeof got);
+            if (status != SP_OK) CHECK_STATUS(status, SP_OUT_OF_MEMORY);
+            fake_cuda_reset();
+            if (y.bits != 0) CHECK_OK(sp_tensor_release(y));
+            (void)sp_stream_synchronize(current_on(c.device));
+            check_works(&c);
+            small_end(&c);
+        }
+    }
 }
 
 /* On a device of its own, whose allocations of device memory and commands fail in turn. */

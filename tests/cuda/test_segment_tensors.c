@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/cuda/cuda_api.h"
 #include "support/onnx_writer.h"
 #include "tensor_fixture.h"
 
@@ -180,6 +181,42 @@ TEST(everything_may_be_released_while_the_run_is_queued)
     gate_open(&held);
     CHECK(take_floats(output.tensor, wanted, OUT));
     gate_destroy(&held);
+    segment_end();
+}
+
+/* On the same tensors no node of the graph is changed. */
+TEST(a_run_on_cuda_is_one_launch_of_a_graph)
+{
+    enum { RUNS = 20 };
+    if (!segment_is_cuda()) SKIP("not cuda");
+    const sp_device device = segment_begin();
+    const sp_model model = small_model(&(sp_model_options){.device = device});
+    float wanted[2][OUT];
+    sp_tensor x[2], y[2] = {0};
+    for (uint32_t i = 0; i < 2; i++) {
+        x[i] = tensor_of_rows(device, i, ROWS);
+        small_of_rows(model, i, ROWS, wanted[i]);
+        CHECK_OK(tensor_run_small(model, x[i], &y[i]));
+    }
+    const uint64_t launches = sp__cuda_call_count(SP_CUDA_CALL_cuGraphLaunch);
+    const uint64_t kernels = sp__cuda_call_count(SP_CUDA_CALL_cuLaunchKernel);
+    const uint64_t bound = sp__cuda_call_count(SP_CUDA_CALL_cuGraphExecKernelNodeSetParams);
+    for (uint32_t i = 0; i < 2 * RUNS; i++) {
+        const uint32_t which = i / RUNS;
+        const sp_model_tensor input = {.tensor = x[which]};
+        sp_model_tensor output = {.tensor = y[which]};
+        CHECK_OK(sp_model_run_tensors(model, no_stream, NULL, &input, 1, &output, 1));
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK(take_floats(y[i], wanted[i], OUT));
+        CHECK_OK(sp_tensor_release(x[i]));
+    }
+    CHECK_EQ_U64(sp__cuda_call_count(SP_CUDA_CALL_cuLaunchKernel), kernels);
+    CHECK_EQ_U64(sp__cuda_call_count(SP_CUDA_CALL_cuGraphLaunch), launches + 2 * RUNS);
+    const uint64_t changed =
+        sp__cuda_call_count(SP_CUDA_CALL_cuGraphExecKernelNodeSetParams) - bound;
+    CHECK(changed > 0 && changed <= 2 * (uint64_t)model_info_of(model).step_count);
+    CHECK_OK(sp_model_release(model));
     segment_end();
 }
 

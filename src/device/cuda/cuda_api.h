@@ -180,6 +180,8 @@ typedef struct CUDA_MEMCPY3D {
     X(cuGraphInstantiate, cuGraphInstantiateWithFlags,                                             \
       (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                               \
     X(cuGraphExecDestroy, cuGraphExecDestroy, (CUgraphExec exec))                                  \
+    X(cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams_v2,                           \
+      (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params))                 \
     X(cuGraphUpload, cuGraphUpload, (CUgraphExec exec, CUstream stream))                           \
     X(cuGraphLaunch, cuGraphLaunch, (CUgraphExec exec, CUstream stream))
 

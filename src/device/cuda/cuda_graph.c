@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command lists as CUDA graphs: a chain of nodes, built explicitly. No stream is ever captured, so
- * concurrent calls of other threads cannot get into a graph or break it. A list with slots, whose
- * memory is known only at each submission, is issued command by command. */
+ * concurrent calls of other threads cannot get into a graph or break it.
+ *
+ * The memory of slots is known only at each submission. Before a launch the nodes of kernels that
+ * name slots get their addresses, unless they have them from the launch before; that changes no
+ * launch that was issued. A list whose copies or fills name slots is issued command by command. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/cuda/cuda_command.h"
+#include "device/queue/record.h"
+
+/* A kernel that names slots. */
+typedef struct slot_node {
+    CUgraphNode node;
+    const sp_record *record; /* of the list */
+    CUDA_KERNEL_NODE_PARAMS params;
+    sp_cuda_bindings bindings; /* those of slots as at the newest launch */
+    void *values[2];           /* of the kernel's parameters */
+} slot_node;
 
 /* Compute capability 9.0. */
 #define FIRST_ARCHITECTURE_THAT_WAITS 90
@@ -17,14 +30,21 @@ typedef struct cuda_graph {
     const char *name; /* of its last kernel; static, or NULL */
     /* Serialises launches of one graph, as the driver requires; it also executes them serially. */
     sp_mutex lock;
+    CUgraph graph; /* kept for its nodes if it has slots; else NULL */
+    uint32_t slot_count, node_count;
+    slot_node *nodes;   /* constant but for the bindings, which the lock guards, like the next */
+    CUdeviceptr *bound; /* by slot: the address that the nodes have; of none at first */
+    bool is_bound;
 } cuda_graph;
 
 /* State of the construction of a graph. */
 typedef struct builder {
     sp_cuda_device *device;
     CUgraph graph;
-    CUgraphNode last; /* NULL before the first */
-    bool is_kernel;   /* the last is one */
+    CUgraphNode last;        /* NULL before the first */
+    bool is_kernel;          /* the last is one */
+    cuda_graph *owner;       /* gets the nodes of kernels that name slots */
+    const sp_record *record; /* of the command that is added */
 } builder;
 
 static sp_status builder_note_node(builder *self, CUresult result, CUgraphNode node,
@@ -40,6 +60,78 @@ static size_t builder_behind_count(const builder *self)
 {
     return self->last != NULL ? 1 : 0;
 }
+
+/* ---- slots ---- */
+
+static bool command_names_slots(const sp_command *command)
+{
+    for (uint32_t i = 0; i < command->binding_count; i++) {
+        if (command->bindings[i].memory == NULL) return true;
+    }
+    return false;
+}
+
+static sp_status slots_create(cuda_graph *graph, const sp_command *commands, uint32_t count,
+                              uint32_t slot_count)
+{
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < count; i++) nodes += command_names_slots(&commands[i]);
+    graph->slot_count = slot_count;
+    graph->nodes = sp_calloc(nodes, sizeof *graph->nodes);
+    graph->bound = sp_calloc(slot_count, sizeof *graph->bound);
+    if (graph->nodes != NULL && graph->bound != NULL) return SP_OK;
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory for a graph");
+}
+
+static void slot_node_add(const builder *self, const sp_cuda_launch *launch,
+                          const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    slot_node *added = &self->owner->nodes[self->owner->node_count++];
+    *added = (slot_node){.node = self->last,
+                         .record = self->record,
+                         .params = *params,
+                         .bindings = launch->bindings};
+    added->values[0] = &added->bindings;
+    added->values[1] = (void *)(uintptr_t)sp__record_constants(self->record);
+    added->params.kernelParams = added->values;
+}
+
+static sp_status slot_node_bind_locked(const cuda_graph *graph, slot_node *node)
+{
+    const sp_binding *bindings = sp__record_bindings(node->record);
+    for (uint32_t i = 0; i < node->record->count; i++) {
+        if (bindings[i].memory != NULL) continue;
+        node->bindings.at[i] = graph->bound[bindings[i].slot] + bindings[i].offset;
+    }
+    const CUresult result =
+        SP_CUDA(cuGraphExecKernelNodeSetParams)(graph->exec, node->node, &node->params);
+    return sp__cuda_check_on(graph->device, result, "cuGraphExecKernelNodeSetParams",
+                             node->record->command.label);
+}
+
+/* The addresses of a submission; the nodes keep them. */
+static sp_status slots_bind_locked(cuda_graph *graph, const sp_binding *slots)
+{
+    if (graph->is_bound && SP_PLANTED(stale_slots)) return SP_OK;
+    bool is_same = graph->is_bound;
+    for (uint32_t i = 0; i < graph->slot_count; i++) {
+        const CUdeviceptr address = sp__cuda_address(&slots[i]);
+        is_same = is_same && graph->bound[i] == address;
+        graph->bound[i] = address;
+    }
+    if (is_same) return SP_OK;
+    graph->is_bound = false; /* after an error too */
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        SP_TRY(slot_node_bind_locked(graph, &graph->nodes[i]));
+    }
+    graph->is_bound = true;
+    return SP_OK;
+}
+
+/* ---- nodes ---- */
+
+/* The memory of slots before the first launch. */
+static const sp_memory no_memory;
 
 /* Does the compiled kernel wait itself for the one before it? PTX of an older architecture, which
  * the driver compiles for newer ones, has no instruction for it. */
@@ -65,10 +157,30 @@ static sp_status builder_add_early_edge(const builder *self, CUgraphNode node)
     return sp__cuda_check_on(self->device, result, "cuGraphAddDependencies", NULL);
 }
 
+static sp_status builder_add_kernel(builder *self, const sp_cuda_launch *launch,
+                                    const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    bool is_early = false;
+    if (self->is_kernel) SP_TRY(launch_waits(self->device, launch, &is_early));
+    CUgraphNode node = NULL;
+    const CUresult result = SP_CUDA(cuGraphAddKernelNode)(
+        &node, self->graph, &self->last, is_early ? 0 : builder_behind_count(self), params);
+    if (is_early && result == CUDA_SUCCESS) SP_TRY(builder_add_early_edge(self, node));
+    SP_TRY(builder_note_node(self, result, node, "cuGraphAddKernelNode"));
+    self->is_kernel = true;
+    return SP_OK;
+}
+
 static sp_status builder_add_dispatch(builder *self, const sp_command *command)
 {
     sp_cuda_launch launch;
-    SP_TRY(sp__cuda_launch_make(self->device, command->kernel, command->grid, command->bindings,
+    sp_binding bindings[SP_MAX_BINDINGS];
+    const bool has_slots = command_names_slots(command);
+    for (uint32_t i = 0; i < command->binding_count; i++) {
+        bindings[i] = command->bindings[i];
+        if (bindings[i].memory == NULL) bindings[i].memory = &no_memory;
+    }
+    SP_TRY(sp__cuda_launch_make(self->device, command->kernel, command->grid, bindings,
                                 command->binding_count, command->constants, &launch));
     if (sp__cuda_launch_is_empty(&launch)) return SP_OK;
     const sp_launch_shape *shape = &launch.shape;
@@ -81,14 +193,8 @@ static sp_status builder_add_dispatch(builder *self, const sp_command *command)
                                             .blockDimZ = shape->block[2],
                                             .sharedMemBytes = shape->shared_bytes,
                                             .kernelParams = launch.params};
-    bool is_early = false;
-    if (self->is_kernel) SP_TRY(launch_waits(self->device, &launch, &is_early));
-    CUgraphNode node = NULL;
-    const CUresult result = SP_CUDA(cuGraphAddKernelNode)(
-        &node, self->graph, &self->last, is_early ? 0 : builder_behind_count(self), &params);
-    if (is_early && result == CUDA_SUCCESS) SP_TRY(builder_add_early_edge(self, node));
-    SP_TRY(builder_note_node(self, result, node, "cuGraphAddKernelNode"));
-    self->is_kernel = true;
+    SP_TRY(builder_add_kernel(self, &launch, &params));
+    if (has_slots) slot_node_add(self, &launch, &params);
     return SP_OK;
 }
 
@@ -156,7 +262,7 @@ static sp_status builder_add_command(builder *self, const sp_command *command)
 
 static sp_status builder_add_all(builder *self, const sp_command *commands, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++, self->record = sp__record_next(self->record)) {
         const sp_status status = builder_add_command(self, &commands[i]);
         const char *label = commands[i].label;
         if (status != SP_OK && label != NULL) return sp__fail_prefix(status, "%s: ", label);
@@ -165,11 +271,13 @@ static sp_status builder_add_all(builder *self, const sp_command *commands, uint
     return SP_OK;
 }
 
-static bool list_has_graph(const sp_command *commands, uint32_t count, uint32_t slot_count)
+static bool list_has_graph(const sp_command *commands, uint32_t count)
 {
-    if (slot_count > 0 || count == 0) return false;
+    if (count == 0) return false;
     for (uint32_t i = 0; i < count; i++) {
         if (commands[i].type == SP_COMMAND_TIMESTAMP) return false;
+        const bool is_kernel = commands[i].type == SP_COMMAND_DISPATCH;
+        if (!is_kernel && command_names_slots(&commands[i])) return false;
         for (uint32_t k = 0; k < commands[i].binding_count; k++) {
             /* Poison is checked for each command; bindings of execution contexts have none. */
             if (commands[i].bindings[k].poison != NULL) return false;
@@ -187,9 +295,12 @@ static void graph_free(void *issued)
     sp__cuda_enter(device);
     sp__gpu_gate_close(&device->gpu.gate);
     if (graph->exec != NULL) SP_CUDA(cuGraphExecDestroy)(graph->exec);
+    if (graph->graph != NULL) SP_CUDA(cuGraphDestroy)(graph->graph);
     sp__gpu_gate_open(&device->gpu.gate);
     sp__cuda_leave();
     sp_mutex_deinit(&graph->lock);
+    sp_free(graph->nodes);
+    sp_free(graph->bound);
     sp_free(graph);
 }
 
@@ -201,10 +312,12 @@ static sp_status exec_create(sp_cuda_device *device, CUgraph graph, CUgraphExec 
     return sp__cuda_check_on(device, result, "cuGraphUpload", NULL);
 }
 
-static sp_status graph_instantiate(cuda_graph *graph, const sp_command *commands, uint32_t count)
+/* `records` are the commands in the list. */
+static sp_status graph_instantiate(cuda_graph *graph, const sp_command *commands, uint32_t count,
+                                   const sp_record *records)
 {
     sp_cuda_device *device = graph->device;
-    builder self = {.device = device};
+    builder self = {.device = device, .owner = graph, .record = records};
     SP_TRY(
         sp__cuda_check_on(device, SP_CUDA(cuGraphCreate)(&self.graph, 0), "cuGraphCreate", NULL));
     sp_status status = builder_add_all(&self, commands, count);
@@ -216,21 +329,25 @@ static sp_status graph_instantiate(cuda_graph *graph, const sp_command *commands
     if (status == SP_OK && self.last != NULL) {
         status = exec_create(device, self.graph, &graph->exec);
     }
-    SP_CUDA(cuGraphDestroy)(self.graph);
+    if (graph->node_count > 0) graph->graph = self.graph;
+    else SP_CUDA(cuGraphDestroy)(self.graph);
     sp__gpu_gate_open(&device->gpu.gate);
     return status;
 }
 
 static sp_status graph_new(sp_cuda_device *device, const sp_command *commands, uint32_t count,
-                           cuda_graph **out)
+                           uint32_t slot_count, const sp_record *records, cuda_graph **out)
 {
     cuda_graph *graph = sp_calloc(1, sizeof *graph);
     if (graph == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a graph");
     graph->device = device;
     sp_mutex_init(&graph->lock, SP_LOCK_CUDA_GRAPH);
-    sp__cuda_enter(device);
-    const sp_status status = graph_instantiate(graph, commands, count);
-    sp__cuda_leave();
+    sp_status status = slots_create(graph, commands, count, slot_count);
+    if (status == SP_OK) {
+        sp__cuda_enter(device);
+        status = graph_instantiate(graph, commands, count, records);
+        sp__cuda_leave();
+    }
     if (status != SP_OK) {
         graph_free(graph);
         return status;
@@ -244,9 +361,10 @@ sp_status sp__cuda_list_create(sp_dev *dev, const sp_command *commands, uint32_t
 {
     sp_list *list;
     SP_TRY(sp__queue_list_create(dev, commands, command_count, slot_count, &list));
-    if (list_has_graph(commands, command_count, slot_count)) {
+    if (list_has_graph(commands, command_count)) {
         cuda_graph *graph = NULL;
-        const sp_status status = graph_new(sp__cuda_device(dev), commands, command_count, &graph);
+        const sp_status status = graph_new(sp__cuda_device(dev), commands, command_count,
+                                           slot_count, sp__queue_list_records(list), &graph);
         if (status != SP_OK) {
             sp__queue_list_release(list);
             return status;
@@ -271,8 +389,13 @@ sp_status sp__cuda_issue_list(sp_command_queue *commands, const sp_record *recor
     if (graph->exec == NULL) return SP_OK;
     sp_store_relaxed(&sp__gpu_queue(commands)->last_issued, graph->name);
     sp__gpu_gate_pass(&graph->device->gpu.gate);
+    CUresult result = CUDA_SUCCESS;
     sp_mutex_lock(&graph->lock);
-    const CUresult result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(commands)->stream);
+    const sp_status status = slots_bind_locked(graph, sp__record_bindings(record));
+    if (status == SP_OK) {
+        result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(commands)->stream);
+    }
     sp_mutex_unlock(&graph->lock);
+    SP_TRY(status);
     return sp__cuda_check_on(graph->device, result, "cuGraphLaunch", record->command.label);
 }

@@ -24,13 +24,16 @@ struct CUgraphExec_st {
     CUcontext context;
     struct CUgraph_st graph;
     pthread_mutex_t lock;
-    fake_mark *newest; /* end of the newest launch: launches of one exec run in sequence */
+    fake_mark *newest;   /* end of the newest launch: launches of one exec run in sequence */
+    fake_work **retired; /* of nodes that were given other parameters: launches may run it */
+    uint32_t retired_count, retired_capacity;
 };
 
 typedef struct launch_command {
     fake_command base;
     CUgraphExec exec;
     fake_mark *former, *own;
+    fake_work **works; /* of the nodes, as they were at the launch */
 } launch_command;
 
 static void free_node(CUgraphNode node)
@@ -180,6 +183,8 @@ static void release_exec(CUgraphExec exec)
     fake_mark_release(exec->newest);
     pthread_mutex_destroy(&exec->lock);
     clear_graph(&exec->graph);
+    for (uint32_t i = 0; i < exec->retired_count; i++) free(exec->retired[i]);
+    free(exec->retired);
     free(exec);
 }
 
@@ -220,6 +225,41 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     return fake_destroyed(FAKE_GRAPH_EXEC, context);
 }
 
+static CUresult retire_work(CUgraphExec exec, fake_work *work)
+{
+    if (exec->retired_count == exec->retired_capacity) {
+        const uint32_t capacity = exec->retired_capacity * 2 + 8;
+        fake_work **retired = realloc(exec->retired, capacity * sizeof(fake_work *));
+        if (retired == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+        exec->retired = retired;
+        exec->retired_capacity = capacity;
+    }
+    exec->retired[exec->retired_count++] = work;
+    return CUDA_SUCCESS;
+}
+
+/* Of later launches; those before it have their own list of works. */
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    FAKE_CONTEXT(cuGraphExecKernelNodeSetParams, context);
+    if (exec == NULL || exec->context != context) return FAKE_ERROR_INVALID_HANDLE;
+    if (node == NULL || node->graph == NULL || node->index >= exec->graph.count ||
+        node->work->kind != FAKE_KERNEL || params == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUresult result;
+    fake_work *work = fake_work_kernel(params, &result);
+    if (work == NULL) return result;
+    pthread_mutex_lock(&exec->lock);
+    CUgraphNode changed = exec->graph.nodes[node->index];
+    result = retire_work(exec, changed->work);
+    if (result == CUDA_SUCCESS) changed->work = work;
+    pthread_mutex_unlock(&exec->lock);
+    if (result != CUDA_SUCCESS) free(work);
+    return result;
+}
+
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
     FAKE_CONTEXT(cuGraphUpload, context);
@@ -245,7 +285,7 @@ static void run_launch(fake_command *command)
     for (uint32_t left = graph->count; left > 0; left--) {
         uint32_t i = graph->count - 1;
         while (!is_ready(graph->nodes[i], has_run)) i--; /* edges lead to older nodes */
-        fake_work_run(graph->nodes[i]->work, self->exec->context);
+        fake_work_run(self->works[i], self->exec->context);
         has_run[i] = true;
     }
     free(has_run);
@@ -258,6 +298,7 @@ static void end_launch(fake_command *command)
     fake_mark_release(self->own);
     fake_mark_release(self->former);
     release_exec(self->exec);
+    free(self->works);
     free(self);
 }
 
@@ -268,16 +309,19 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
     if (exec == NULL || exec->context != context) return FAKE_ERROR_INVALID_HANDLE;
     fake_mark *own = fake_mark_create();
     launch_command *command = calloc(1, sizeof *command);
-    if (own == NULL || command == NULL) {
+    fake_work **works = calloc(exec->graph.count + 1, sizeof(fake_work *));
+    if (own == NULL || command == NULL || works == NULL) {
         fake_mark_release(own);
         free(command);
+        free(works);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     atomic_fetch_add(&exec->references, 1);
     /* Pushed under the lock, so that the order of the marks is one that streams can execute. */
     pthread_mutex_lock(&exec->lock);
-    *command =
-        (launch_command){{NULL, run_launch, end_launch}, exec, exec->newest, fake_mark_retain(own)};
+    for (uint32_t i = 0; i < exec->graph.count; i++) works[i] = exec->graph.nodes[i]->work;
+    *command = (launch_command){
+        {NULL, run_launch, end_launch}, exec, exec->newest, fake_mark_retain(own), works};
     exec->newest = own;
     const CUresult result = fake_stream_push(stream, &command->base);
     pthread_mutex_unlock(&exec->lock);
