@@ -297,7 +297,7 @@ static sp_status step_bind(step *s) SP_NO_LOCK_ANALYSIS
     const uint32_t count = s->use_count;
     for (uint32_t i = 0; i < count; i++) {
         const sp_use *use = &s->uses[i];
-        if (use->memory == NULL) {
+        if (s->by_use[i] != NULL) {
             SP_TRY(storage_bind_locked(s->by_use[i], use, &s->bindings[i]));
             continue;
         }
