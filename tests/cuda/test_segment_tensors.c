@@ -190,6 +190,7 @@ TEST(a_run_on_cuda_is_one_launch_of_a_graph)
     enum { RUNS = 20 };
     if (!segment_is_cuda()) SKIP("not cuda");
     const sp_device device = segment_begin();
+    segment_set_ops(""); /* else the run is in segments */
     const sp_model model = small_model(&(sp_model_options){.device = device});
     float wanted[2][OUT];
     sp_tensor x[2], y[2] = {0};
@@ -217,6 +218,7 @@ TEST(a_run_on_cuda_is_one_launch_of_a_graph)
         sp__cuda_call_count(SP_CUDA_CALL_cuGraphExecKernelNodeSetParams) - bound;
     CHECK(changed > 0 && changed <= 2 * (uint64_t)model_info_of(model).step_count);
     CHECK_OK(sp_model_release(model));
+    segment_set_ops(NULL);
     segment_end();
 }
 

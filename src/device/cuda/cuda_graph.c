@@ -356,21 +356,40 @@ static sp_status graph_new(sp_cuda_device *device, const sp_command *commands, u
     return SP_OK;
 }
 
+/* A kernel that the driver refuses in a graph. A list without slots is of a plan, and cannot be
+ * created then; one with slots is issued command by command, and fails there, as on other kinds. */
+static bool is_refused(sp_status status, uint32_t slot_count)
+{
+    return status == SP_FAILED && slot_count > 0;
+}
+
+static sp_status list_add_graph(sp_list *list, sp_cuda_device *device, const sp_command *commands,
+                                uint32_t command_count, uint32_t slot_count)
+{
+    cuda_graph *graph = NULL;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = graph_new(device, commands, command_count, slot_count,
+                                       sp__queue_list_records(list), &graph);
+    if (status == SP_OK) {
+        list->issued = graph;
+        list->issued_free = graph_free;
+    }
+    return sp__error_settle(&scope, is_refused(status, slot_count) ? SP_OK : status);
+}
+
 sp_status sp__cuda_list_create(sp_dev *dev, const sp_command *commands, uint32_t command_count,
                                uint32_t slot_count, sp_list **out)
 {
     sp_list *list;
     SP_TRY(sp__queue_list_create(dev, commands, command_count, slot_count, &list));
     if (list_has_graph(commands, command_count)) {
-        cuda_graph *graph = NULL;
-        const sp_status status = graph_new(sp__cuda_device(dev), commands, command_count,
-                                           slot_count, sp__queue_list_records(list), &graph);
+        const sp_status status =
+            list_add_graph(list, sp__cuda_device(dev), commands, command_count, slot_count);
         if (status != SP_OK) {
             sp__queue_list_release(list);
             return status;
         }
-        list->issued = graph;
-        list->issued_free = graph_free;
     }
     *out = list;
     return SP_OK;
