@@ -374,12 +374,13 @@ TEST(a_cancelled_run_poisons_its_outputs)
 
 /* ---- memory ---- */
 
-static sp_status submit_small(const small_case *c, sp_tensor *y, sp_future *future)
+static sp_status submit_small(const small_case *c, sp_stream stream, sp_tensor *y,
+                              sp_future *future)
 {
     const sp_model_tensor x = {.tensor = c->x};
     sp_model_tensor output = {.tensor = *y};
     const sp_status status =
-        sp_model_submit_tensors(c->model, no_stream, NULL, &x, 1, &output, 1, future);
+        sp_model_submit_tensors(c->model, stream, NULL, &x, 1, &output, 1, future);
     *y = output.tensor;
     return status;
 }
@@ -392,7 +393,7 @@ static void check_host_memory(const small_case *c, sp_tensor given)
         sp_tensor y = given;
         sp_future future = {0};
         sp_heap_fail_after(skip);
-        status = submit_small(c, &y, &future);
+        status = submit_small(c, no_stream, &y, &future);
         const bool has_failed = sp_heap_has_failed();
         sp_heap_fail_after(UINT64_MAX);
         CHECK(status == SP_OK || (status == SP_OUT_OF_MEMORY && has_failed));
@@ -419,6 +420,50 @@ TEST(each_allocation_of_host_memory_may_fail)
     CHECK_OK(sp_tensor_release(given));
     check_works(&c);
     small_end(&c);
+}
+
+/* One allocation of a run on a second stream fails: true if it was that of its context, and the run
+ * follows that of the first stream, which is held. */
+static bool is_context_shared(const small_case *c, uint64_t skip)
+{
+    const sp_stream one = new_stream_on(c->device), two = new_stream_on(c->device);
+    sp_tensor first = {0}, second = zeros(c->device, SP_F32, ROWS, SMALL_OUT);
+    sp_future done_first, done_second = {0};
+    gate held = gate_on(c->device, one);
+    CHECK_OK(submit_small(c, one, &first, &done_first));
+    const uint32_t before = model_info_of(c->model).context_count;
+    sp_heap_fail_after(skip);
+    const sp_status status = submit_small(c, two, &second, &done_second);
+    const bool has_failed = sp_heap_has_failed();
+    sp_heap_fail_after(UINT64_MAX);
+    const bool is_shared =
+        status == SP_OK && has_failed && model_info_of(c->model).context_count == before;
+    if (is_shared) CHECK_STATUS(sp_future_wait_for(done_second, 5 * MILLISECOND), SP_TIMEOUT);
+    gate_open(&held);
+    CHECK_OK(sp_future_wait(done_first));
+    if (status == SP_OK) CHECK_OK(sp_future_wait(done_second));
+    CHECK(take_floats(first, c->wanted, OUT));
+    if (status == SP_OK) CHECK(take_floats(second, c->wanted, OUT));
+    else CHECK_OK(sp_tensor_release(second));
+    CHECK_OK(sp_future_release(done_first));
+    CHECK_OK(sp_future_release(done_second));
+    gate_destroy(&held);
+    CHECK_OK(sp_stream_release(one));
+    CHECK_OK(sp_stream_release(two));
+    return is_shared;
+}
+
+TEST(without_memory_for_a_context_a_run_follows_that_of_another_stream)
+{
+    uint32_t shared = 0;
+    for (uint64_t skip = 0; skip < 12; skip++) {
+        const small_case c = small_begin();
+        check_works(&c);
+        if (is_context_shared(&c, skip)) shared++;
+        small_end(&c);
+    }
+    test_note("%u of 12 allocations were of a context", shared);
+    CHECK(shared > 0);
 }
 
 TEST(every_call_of_the_driver_may_fail)
