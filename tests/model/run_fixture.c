@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <streampool/check.h>
+#include <streampool/model_tensors.h>
 #include <streampool/plan.h>
 
 #include "base/heap.h"
@@ -382,6 +383,28 @@ static sp_status call_submit_with(sp_model model)
     return status;
 }
 
+static sp_status call_run_tensors(sp_model model)
+{
+    float y[3];
+    sp_host_tensor x = input_x(1), out = output_y(y, 3);
+    const sp_model_tensor input = {.host = &x};
+    sp_model_tensor output = {.host = &out};
+    return sp_model_run_tensors(model, (sp_stream){0}, NULL, &input, 1, &output, 1);
+}
+
+static sp_status call_submit_tensors(sp_model model)
+{
+    sp_host_tensor x = input_x(1);
+    const sp_model_tensor input = {.host = &x};
+    sp_model_tensor output = {.host = NULL};
+    sp_future future;
+    SP_TRY(sp_model_submit_tensors(model, (sp_stream){0}, NULL, &input, 1, &output, 1, &future));
+    const sp_status status = sp_future_wait(future);
+    CHECK_OK(sp_future_release(future));
+    CHECK_OK(sp_tensor_release(output.tensor));
+    return status;
+}
+
 static sp_status call_plan_create(sp_model model)
 {
     const sp_host_tensor x = {.dtype = SP_F32, .rank = 2, .shape = {1, 4}};
@@ -423,6 +446,8 @@ const model_call model_calls[] = {
     {"sp_model_run_with", call_run_with},
     {"sp_model_submit_with", call_submit_with},
     {"sp_model_try_run", call_try_run},
+    {"sp_model_run_tensors", call_run_tensors},
+    {"sp_model_submit_tensors", call_submit_tensors},
     {"sp_plan_create", call_plan_create},
     {"sp_model_time_steps", call_time_steps},
 };
