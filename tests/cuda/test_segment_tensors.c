@@ -330,6 +330,24 @@ TEST(outputs_may_be_parts_of_one_storage_and_of_that_of_the_input)
     segment_end();
 }
 
+TEST(tensors_may_have_no_elements)
+{
+    const sp_device device = segment_begin();
+    const sp_model model = small_model(&(sp_model_options){.device = device});
+    sp_tensor x = tensor_of_rows(device, 0, 0), y;
+    sp_tensor_info info;
+    for (int round = 0; round < 2; round++) {
+        CHECK_OK(tensor_run_small(model, x, &y));
+        CHECK_OK(sp_tensor_get_info(y, &info));
+        CHECK(info.rank == 2 && info.shape[0] == 0 && info.shape[1] == SMALL_OUT);
+        CHECK_OK(sp_tensor_read(y, NULL, 0));
+        CHECK_OK(sp_tensor_release(y));
+    }
+    CHECK_OK(sp_tensor_release(x));
+    CHECK_OK(sp_model_release(model));
+    segment_end();
+}
+
 /* ---- host memory ---- */
 
 TEST(host_memory_and_tensors_may_be_mixed)
@@ -457,6 +475,52 @@ TEST(values_that_decide_shapes_are_those_at_the_call)
     CHECK(take_floats(output.tensor, y, 6));
     CHECK_OK(sp_tensor_release(inputs[0].tensor));
     CHECK_OK(sp_tensor_release(inputs[1].tensor));
+    CHECK_OK(sp_model_release(model));
+    segment_end();
+}
+
+/* y = NonZero(x), whose shape follows from the values of x: the call runs the model. */
+TEST(a_model_of_several_plans_is_run_by_the_call)
+{
+    enum { LARGE = SP_SHAPE_INPUT_BYTES }; /* too large for a plan of its values */
+    static const int64_t x_dims[] = {LARGE}, y_dims[] = {1, 3}, other_dims[] = {1, 2};
+    static const int64_t wanted[] = {0, 2, LARGE - 1};
+    const sp_device device = segment_begin();
+    writer graph = {0};
+    add_input(&graph, "x", 1, x_dims, 1);
+    add_node(&graph, make_node("NonZero", "x", "y"));
+    add_output(&graph, "y");
+    writer file = make_model(&graph, 13);
+    sp_model model = {0};
+    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, &(sp_model_options){.device = device},
+                                       &model));
+    writer_free(&file);
+    static const float x[LARGE] = {[0] = 1, [2] = 2, [LARGE - 1] = -1};
+    int64_t got[3];
+    sp_model_tensor input = {.name = "x"}, output = {.name = "y"};
+    sp_host_tensor host = {.name = "unread"};
+    sp_future future;
+    CHECK_OK(sp_tensor_from_host(device, SP_F32, 1, x_dims, x, sizeof x, &input.tensor));
+    CHECK_OK(sp_tensor_create(device, SP_I64, 2, other_dims, &output.tensor));
+    CHECK_STATUS(sp_model_run_tensors(model, no_stream, NULL, &input, 1, &output, 1), SP_MISMATCH);
+    CHECK_MESSAGE("the given tensor is i64 of shape [1,2]");
+    CHECK_OK(sp_tensor_release(output.tensor));
+    CHECK_OK(sp_tensor_create(device, SP_I64, 2, y_dims, &output.tensor));
+    for (int round = 0; round < 2; round++) {
+        CHECK_OK(sp_model_submit_tensors(model, no_stream, NULL, &input, 1, &output, 1, &future));
+        CHECK_OK(sp_future_query(future));
+        CHECK_OK(sp_future_release(future));
+        CHECK_OK(sp_tensor_read(output.tensor, got, sizeof got));
+        CHECK_EQ_MEM(got, wanted, sizeof got);
+        CHECK_OK(sp_tensor_release(output.tensor));
+        output.tensor.bits = 0; /* then a new one */
+    }
+    output.host = &host;
+    CHECK_OK(sp_model_run_tensors(model, no_stream, NULL, &input, 1, &output, 1));
+    CHECK(host.bytes == sizeof wanted && memcmp(host.data, wanted, sizeof wanted) == 0);
+    CHECK_EQ_STR(host.name, "unread");
+    sp_host_tensor_free(&host);
+    CHECK_OK(sp_tensor_release(input.tensor));
     CHECK_OK(sp_model_release(model));
     segment_end();
 }
