@@ -218,6 +218,89 @@ TEST(a_refused_command_leaves_no_trace)
     runtime_end();
 }
 
+/* ---- several commands ---- */
+
+static sp_stream_ref ref_of(sp_stream stream)
+{
+    sp_stream_ref ref = {0};
+    CHECK_OK(sp__stream_find(stream, &ref));
+    return ref;
+}
+
+TEST(commands_of_one_submission_may_have_any_number_of_storages)
+{
+    enum { COPIES = 3 * SP_MAX_USES };
+    runtime_begin();
+    static sp_command commands[COPIES];
+    static sp_use uses[2 * COPIES];
+    sp_storage to[COPIES];
+    const sp_storage from = new_storage(64);
+    const sp_stream writer = new_stream(), reader = new_stream();
+    const sp_stream_ref ref = ref_of(reader);
+    submit_slow_fill(writer, from, 7, 5 * MILLISECOND);
+    for (uint32_t i = 0; i < COPIES; i++) {
+        to[i] = new_storage(64);
+        commands[i] = (sp_command){.type = SP_COMMAND_COPY, .binding_count = 2};
+        uses[2 * i] = use_of(to[i], SP_WRITE);
+        uses[2 * i + 1] = use_of(i == 0 ? from : to[i - 1], SP_READ);
+    }
+    const sp_command_batch batch = {
+        .commands = commands, .command_count = COPIES, .uses = uses, .use_count = 2 * COPIES};
+    sp_point point;
+    const uint64_t before = info_of(reader).submissions;
+    CHECK_OK(sp__submit_commands(&ref, &batch, &point));
+    CHECK_EQ_U64(info_of(reader).submissions, before + 1);
+    CHECK(commands[0].bindings == NULL);
+    CHECK_EQ_INT(first_other(to[COPIES - 1], 7), -1);
+    CHECK_OK(sp_stream_query(writer)); /* it was followed */
+    for (uint32_t i = 0; i < COPIES; i++) CHECK_OK(sp_storage_release(to[i]));
+    CHECK_OK(sp_storage_release(from));
+    CHECK_OK(sp_stream_release(writer));
+    CHECK_OK(sp_stream_release(reader));
+    runtime_end();
+}
+
+/* A copy on `second`, behind a point of `first`, whose command fails. */
+static void check_point_before(bool is_cause, sp_status expected)
+{
+    runtime_begin();
+    const sp_storage from = new_storage(64), to = new_storage(64);
+    const sp_stream first = new_stream(), second = new_stream();
+    const sp_stream_ref ref = ref_of(second);
+    fill(second, from, 3);
+    submit_failing(first, (sp_storage){0});
+    const sp_point failed = sp__queue_last_point(ref_of(first).queue);
+    sp_command command = {.type = SP_COMMAND_COPY, .binding_count = 2};
+    const sp_use uses[2] = {use_of(to, SP_WRITE), use_of(from, SP_READ)};
+    sp_command_batch batch = {
+        .commands = &command, .command_count = 1, .uses = uses, .use_count = 2};
+    if (is_cause) batch.cause = failed;
+    else batch.after = failed;
+    sp_point point;
+    void *data;
+    CHECK_OK(sp__submit_commands(&ref, &batch, &point));
+    CHECK_STATUS(sp_storage_host_begin(to, SP_READ, &data), expected);
+    if (expected == SP_OK) CHECK_OK(sp_storage_host_end(to, SP_READ));
+    CHECK_OK(sp_stream_query(first));
+    (void)sp_stream_synchronize(first);
+    (void)sp_stream_synchronize(second);
+    CHECK_OK(sp_storage_release(from));
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_stream_release(first));
+    CHECK_OK(sp_stream_release(second));
+    runtime_end();
+}
+
+TEST(a_submission_takes_over_the_fault_of_its_cause)
+{
+    check_point_before(true, SP_FAILED);
+}
+
+TEST(a_submission_only_follows_the_point_that_it_is_after)
+{
+    check_point_before(false, SP_OK);
+}
+
 /* ---- hand-over between threads ---- */
 
 #define SLOT_BYTES 2048
