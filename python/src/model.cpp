@@ -121,7 +121,7 @@ std::unique_ptr<Model> load(nb::handle source, bool is_path, sp_device device, R
         PyBuffer_Release(&view);
         check(status);
     }
-    return std::make_unique<Model>(handle, device, release);
+    return std::make_unique<Model>(handle, release);
 }
 
 nb::dict info_of(const Model &model)
@@ -181,11 +181,11 @@ nb::dict statistics_of(const Model &model)
 
 } // namespace
 
-Model::Model(sp_model model, sp_device of, ReleaseGil when)
-    : handle(model), device(of), release(when)
+Model::Model(sp_model model, ReleaseGil when) : handle(model), release(when)
 {
     sp_model_info info;
     check(sp_model_get_info(model, &info));
+    device = info.device;
     for (uint32_t i = 0; i < info.input_count; i++) {
         sp_port port;
         check(sp_model_get_input(model, i, &port));

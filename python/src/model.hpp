@@ -51,7 +51,7 @@ enum class ReleaseGil { automatic, always, never };
 class Model
 {
   public:
-    Model(sp_model model, sp_device of, ReleaseGil when);
+    Model(sp_model model, ReleaseGil when);
     ~Model();
     Model(const Model &) = delete;
     Model &operator=(const Model &) = delete;
@@ -65,9 +65,10 @@ class Model
 
     /* close() makes it zero, while other threads may use the model. */
     std::atomic<sp_model> handle;
-    const sp_device device;
     const ReleaseGil release;
-    std::vector<Port> inputs, outputs; /* constant once the model is made */
+    /* Constant once the model is made. */
+    sp_device device;
+    std::vector<Port> inputs, outputs;
     /* The shapes of outputs follow from values too: the library allocates them. Set by any run. */
     std::atomic<bool> is_dynamic = false;
     KnownShapes shapes;

@@ -22,13 +22,6 @@ namespace
 
 constexpr const char *tensor_kind = "a Tensor of the model's device";
 
-sp_device device_of_model(const Model &model)
-{
-    sp_model_info info;
-    check(sp_model_get_info(model.open_handle(), &info));
-    return info.device;
-}
-
 bool is_tensor(nb::handle value)
 {
     return nb::isinstance<Tensor>(value) && nb::inst_ready(value);
@@ -37,8 +30,7 @@ bool is_tensor(nb::handle value)
 bool takes(const Model &model, nb::handle value)
 {
     if (!is_tensor(value)) return false;
-    const sp_device device = nb::inst_ptr<Tensor>(value)->info().device;
-    return device.bits == device_of_model(model).bits;
+    return nb::inst_ptr<Tensor>(value)->info().device.bits == model.device.bits;
 }
 
 /* The model's own name: that of the call may be another text, if the file's is no UTF-8. */
@@ -87,7 +79,7 @@ nb::list call_tensors(const Model &model, const nb::dict &inputs, const nb::dict
 
 void bind_model_tensors(nb::module_ &m)
 {
-    m.def("model_device", [](const Model &model) { return Device{device_of_model(model)}; });
+    m.def("model_device", [](const Model &model) { return Device{model.device}; });
     m.def("model_takes", takes, nb::arg("model"), nb::arg("value").none(),
           "Whether the value is a Tensor of the model's device.");
     m.def("call_tensors", call_tensors, nb::arg("model"), nb::arg("inputs"), nb::arg("outputs"),
