@@ -493,10 +493,6 @@ bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const v
     case SP_KERNEL_ID_norm_blocked_f32:
         kernel = SP_KERNEL_ID_batch_norm_f32;
         break;
-    case SP_KERNEL_ID_attention_f32:
-        if (!sp__kernel_is_there(&kernels[SP_KERNEL_ID_softmax_f32])) return false;
-        kernel = SP_KERNEL_ID_gemm_f32;
-        break;
     case SP_KERNEL_ID_gemm_strided_f32:
         kernel = SP_KERNEL_ID_gemm_f32;
         break;

@@ -50,15 +50,15 @@ sp_status sp__plan_fuse_norms(sp_plan_builder *builder);
 /* The same for GELU, HardSwish and Mish. */
 sp_status sp__plan_fuse_gates(sp_plan_builder *builder);
 
-/* The same for what a normalisation by moments does for each element, for the CPU alone. */
+/* The same for what a normalisation by moments does for each element. */
 sp_status sp__plan_fuse_moments(sp_plan_builder *builder);
 
-/* Replaces each product of one-hot rows with weights (ops/fused_constants.h) by one step, for the
- * CPU alone. Call after sums and activations are fused, before removed steps are dropped. */
+/* Replaces each product of one-hot rows with weights (ops/fused_constants.h) by one step. Call
+ * after sums and activations are fused, before removed steps are dropped. */
 sp_status sp__plan_fuse_look_up(sp_plan_builder *builder);
 
-/* Replaces the steps of each attention (ops/fused_constants.h) by one, in the place of the last,
- * for the CPU alone. A pass of its own, behind sp__plan_stride. Errors: SP_OUT_OF_MEMORY. */
+/* Replaces the steps of each attention (ops/fused_constants.h) by one, in the place of the last. A
+ * pass of its own, behind sp__plan_stride if that is done. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_fuse_attention(sp_plan_builder *builder);
 
 /* "Gemm" and "Relu" to "Gemm+Relu", the name of a fused step. Errors: SP_OUT_OF_MEMORY. */

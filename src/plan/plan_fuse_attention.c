@@ -26,9 +26,10 @@ typedef struct attention {
     uint32_t count;
     const sp_plan_binding *bindings[OPERANDS];
     sp_view views[OPERANDS];
-    sp_stride_source sources[2]; /* of query and key: what the binding is a copy of, */
-    bool has_source[2];          /* of which the views are then */
-    sp_view weights;             /* of the second product: what the softmax has written */
+    sp_stride_source sources[3]; /* of query, key and value: what the binding is a copy of, */
+    bool has_source[3];          /* of which the views are then */
+    uint32_t copy;   /* step that moves the result, as the view of y does, or SP_NO_STEP */
+    sp_view weights; /* of the second product: what the softmax has written */
     int64_t batch;
     sp_attention_constants k;
 } attention;
@@ -317,16 +318,42 @@ static bool match_between(attention *of)
     return match_chosen_scores(of, read);
 }
 
-/* Reads through a copy of the operand, if it has strides. */
+/* Reads through a copy of the operand, if it has strides: a copy of a copy, too. */
 static void find_source(attention *of, uint32_t operand)
 {
-    sp_stride_source *source = &of->sources[operand];
-    sp_view view = of->views[operand];
-    of->has_source[operand] =
-        sp__stride_find(of->pass, of->bindings[operand], sizeof(float), source) &&
-        compose_matrix(&source->view, &view) &&
-        (operand == KEY || of->k.depth == 1 || view.strides[view.rank - 1] == 1);
-    if (of->has_source[operand]) of->views[operand] = view;
+    const sp_plan_binding *read = of->bindings[operand];
+    sp_stride_source source;
+    while (sp__stride_find(of->pass, read, sizeof(float), &source)) {
+        sp_view view = of->views[operand];
+        if (!compose_matrix(&source.view, &view)) return;
+        if (operand != KEY && columns_of(&view) > 1 && view.strides[view.rank - 1] != 1) return;
+        of->views[operand] = view;
+        of->sources[operand] = source;
+        of->has_source[operand] = true;
+        read = &of->sources[operand].binding;
+    }
+}
+
+/* Writes the result where a copy of it would have, if nothing else reads it. */
+static void find_result(attention *of)
+{
+    sp_view order, view = of->views[Y];
+    uint32_t copy;
+    if (!sp__stride_find_result(of->pass, of->bindings[Y], &copy, &order)) return;
+    if (!compose_matrix(&order, &view)) return;
+    if (columns_of(&view) > 1 && view.strides[view.rank - 1] != 1) return;
+    of->views[Y] = view;
+    of->copy = copy;
+}
+
+/* Where products do not read and write by strides, the step does so itself. */
+static void find_copies(attention *of)
+{
+    if (of->pass->builder->request->is_strided) return;
+    for (uint32_t i = QUERY; i <= VALUE; i++) {
+        if (!of->has_source[i]) find_source(of, i);
+    }
+    find_result(of);
 }
 
 /* A scale of the queries or of the keys that nothing else reads is a part of it; others stay. */
@@ -431,9 +458,10 @@ static sp_status fuse_attention(sp_stride_pass *pass, uint32_t s, attention *of)
         of->steps[i]->kernel = SP_NO_KERNEL;
     }
     *of->steps[0] = fused;
-    for (uint32_t i = QUERY; i <= KEY; i++) {
+    for (uint32_t i = QUERY; i <= VALUE; i++) {
         if (of->has_source[i]) sp__stride_read(pass, s, i, &of->sources[i]);
     }
+    if (of->copy != SP_NO_STEP) sp__stride_absorb(pass, s, of->copy);
     return SP_OK;
 }
 
@@ -443,6 +471,7 @@ static bool match_attention(attention *of, sp_plan_step *last)
     const sp_view *query = &of->views[QUERY];
     match_scale(of, QUERY, &of->k.of_query);
     match_scale(of, KEY, &of->k.of_key);
+    find_copies(of);
     if (of->k.depth > 1 && query->strides[query->rank - 1] != 1) return false;
     for (uint32_t i = 0; i < OPERANDS; i++) {
         if (of->bindings[i] != NULL && !is_kept(of, of->bindings[i])) return false;
@@ -456,7 +485,7 @@ sp_status sp__plan_fuse_attention(sp_plan_builder *builder)
     SP_TRY(sp__stride_begin(builder, &pass));
     sp_status status = SP_OK;
     for (uint32_t s = 0; s < builder->plan->step_count && status == SP_OK; s++) {
-        attention of = {.pass = &pass};
+        attention of = {.pass = &pass, .copy = SP_NO_STEP};
         if (builder->steps[s].kernel == SP_NO_KERNEL) continue;
         if (match_attention(&of, &builder->steps[s])) status = fuse_attention(&pass, s, &of);
     }

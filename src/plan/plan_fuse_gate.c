@@ -8,8 +8,7 @@
  *     GELU:      Mul(x, Mul(number, Add(number, Tanh(Mul(number, Add(x, cube))))))
  *                with cube = Mul(x, Mul(x, Mul(number, x)))
  *
- * Each is searched for from its Erf, Clip, HardSigmoid or Tanh. No device but the CPU has kernels
- * for all steps of the first four; the last is fused for the CPU alone. */
+ * Each is searched for from its Erf, Clip, HardSigmoid or Tanh. */
 #include "base/macros.h"
 #include "plan/plan_fuse.h"
 
@@ -222,7 +221,7 @@ static bool match_tanh_gelu(const sp_plan_builder *builder, sp_plan_step *tanh, 
     *of = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
     g->kernel = SP_KERNEL_ID_tanh_gate_f32;
     g->x_reads = 5;
-    if (!builder->request->is_blocked || !match_scaled(builder, g, tanh)) return false;
+    if (!match_scaled(builder, g, tanh)) return false;
     g->steps[g->count++] = tanh;
     return match_number(builder, g, SP_KERNEL_ID_add_f32, 2, &of->addend) &&
            match_number(builder, g, SP_KERNEL_ID_mul_f32, 2, &of->factor) &&

@@ -150,7 +150,7 @@ static sp_status fuse_look_up(sp_plan_builder *builder, look_up_steps *s)
 
 sp_status sp__plan_fuse_look_up(sp_plan_builder *builder)
 {
-    for (uint32_t s = 0; builder->request->is_blocked && s < builder->plan->step_count; s++) {
+    for (uint32_t s = 0; s < builder->plan->step_count; s++) {
         sp_plan_step *step = &builder->steps[s];
         look_up_steps steps;
         if (step->kernel != SP_KERNEL_ID_gemm_f32) continue;

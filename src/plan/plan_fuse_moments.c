@@ -5,7 +5,7 @@
  *     y = Add(Mul(Sub(x, mean), Mul(factor, scale)), bias): one step
  *
  * where mean and factor have a number for each row, scale and bias one for each element of a row.
- * The moments between are numbers of rows and stay steps. For the CPU alone. */
+ * The moments between are numbers of rows and stay steps. */
 #include "base/macros.h"
 #include "ops/ops.h"
 #include "plan/plan_fuse.h"
@@ -170,7 +170,7 @@ static sp_status fuse_affine(sp_plan_builder *builder, affine_steps *s)
 
 sp_status sp__plan_fuse_moments(sp_plan_builder *builder)
 {
-    for (uint32_t i = 0; builder->request->is_blocked && i < builder->plan->step_count; i++) {
+    for (uint32_t i = 0; i < builder->plan->step_count; i++) {
         sp_plan_step *step = &builder->steps[i];
         affine_steps s;
         if (step->kernel == SP_KERNEL_ID_reduce_f32) SP_TRY(fuse_squares(builder, step));

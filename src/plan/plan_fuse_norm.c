@@ -7,8 +7,7 @@
  *     y = Div(d, root) or Mul(d, Reciprocal(root)), then Mul(y, scale), then Add(y, bias)
  *
  * over the last dimensions of x, where the last two steps may be absent, and the reciprocal may be
- * Div(1, root). It is searched for from its Div or Mul of d. No device but the CPU has kernels of
- * the means and the root, so none loses steps. */
+ * Div(1, root). It is searched for from its Div or Mul of d. */
 #include "base/macros.h"
 #include "ops/ops.h"
 #include "plan/plan_fuse.h"

@@ -47,6 +47,14 @@ bool sp__stride_find(const sp_stride_pass *pass, const sp_plan_binding *read,
 void sp__stride_read(sp_stride_pass *pass, uint32_t step, uint32_t operand,
                      const sp_stride_source *source);
 
+/* The copy of the whole result y, in another order, that nothing else reads: its step, and the view
+ * by which the step of y writes it. */
+bool sp__stride_find_result(const sp_stride_pass *pass, const sp_plan_binding *y, uint32_t *copy,
+                            sp_view *out);
+
+/* The step writes what the copy would have. */
+void sp__stride_absorb(sp_stride_pass *pass, uint32_t step, uint32_t copy);
+
 /* The builder may still write recorded constants and bindings. */
 void *sp__stride_constants(const sp_plan_step *step);
 sp_plan_binding *sp__stride_bindings(const sp_plan_step *step);

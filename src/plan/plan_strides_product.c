@@ -113,9 +113,8 @@ static void product_write(const product_views *p, const sp_gemm_constants *from,
     k->is_padded = true; /* as packed */
 }
 
-/* A copy of the whole result, in another order, that nothing else reads. */
-static bool find_result(const sp_stride_pass *pass, const sp_plan_binding *y, uint32_t *copy,
-                        sp_view *out)
+bool sp__stride_find_result(const sp_stride_pass *pass, const sp_plan_binding *y, uint32_t *copy,
+                            sp_view *out)
 {
     const sp_plan_builder *builder = pass->builder;
     const sp_stride_value *value = &pass->values[y->index];
@@ -133,8 +132,7 @@ static bool find_result(const sp_stride_pass *pass, const sp_plan_binding *y, ui
            sp__view_invert(&from, out);
 }
 
-/* The product writes what the copy would have. */
-static void absorb_copy(sp_stride_pass *pass, uint32_t s, uint32_t copy)
+void sp__stride_absorb(sp_stride_pass *pass, uint32_t s, uint32_t copy)
 {
     sp_plan_step *steps = pass->builder->steps;
     sp_plan_binding *y = &sp__stride_bindings(&steps[s])[steps[s].binding_count - 1];
@@ -164,9 +162,9 @@ sp_status sp__stride_product(sp_stride_pass *pass, uint32_t s)
     uint32_t copy;
     sp_view order;
     product_views next = now;
-    if (find_result(pass, &step->bindings[step->binding_count - 1], &copy, &order) &&
+    if (sp__stride_find_result(pass, &step->bindings[step->binding_count - 1], &copy, &order) &&
         product_compose(&next, Y, &order) && is_fast(&next, Y)) {
-        absorb_copy(pass, s, copy);
+        sp__stride_absorb(pass, s, copy);
         now = next;
         is_changed = true;
     }

@@ -28,6 +28,14 @@ struct alignas(16) float4 {
 
 void __syncthreads();
 
+/* A warp of the emulator is in step with its block: it waits for all of it, so the whole block must
+ * call what a warp calls. */
+static inline void __syncwarp()
+{
+    __syncthreads();
+}
+float __shfl_xor_sync(unsigned mask, float value, int step);
+
 /* Of the running block, allocated anew for each launch, so that a sanitizer finds its end. */
 extern float4 *shared_memory;
 #define SP_CUDA_SHARED(name) float4 *const name = shared_memory

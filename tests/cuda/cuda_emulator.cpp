@@ -36,6 +36,16 @@ void __syncthreads()
     if (_setjmp(self->at) == 0) _longjmp(scheduler, 1);
 }
 
+float __shfl_xor_sync(unsigned, float value, int step)
+{
+    static float given[MAX_THREADS];
+    given[threadIdx.x] = value;
+    __syncthreads();
+    const float taken = given[threadIdx.x ^ (unsigned)step];
+    __syncthreads();
+    return taken;
+}
+
 static void thread_main()
 {
     running->run();

@@ -42,8 +42,17 @@ static grid grid_one(const void *constants)
     return (grid){{1, 1, 1}};
 }
 #define grid_pack grid_one
+#define grid_look_up_pack grid_one
 #define grid_blend grid_one
 #define grid_non_zero grid_one
+
+static grid grid_attention(const void *constants)
+{
+    const sp_attention_constants *k = constants;
+    int64_t heads = 1;
+    for (uint32_t i = 0; i < k->batch_rank; i++) heads *= k->batch_dims[i];
+    return (grid){{tile_count(k->rows, k->tile_rows), 1, (uint32_t)heads}};
+}
 
 static grid grid_conv(const void *constants)
 {
@@ -120,6 +129,7 @@ GRID_LINE(axis, axis, rows)
 GRID_LINE(cumsum, axis, rows)
 GRID_LINE(norm, norm, rows)
 GRID_LINE(row_norm, row_norm, rows)
+GRID_LINE(row_affine, row_affine, rows)
 GRID_LINE(batch_norm, batch_norm, planes)
 GRID_LINE(standardize, binary, count)
 GRID_LINE(lrn, lrn, planes)
@@ -131,6 +141,7 @@ GRID_LINE(one_hot, one_hot, outer)
 GRID_LINE(range, range, count)
 GRID_LINE(diagonal, diagonal, rows)
 GRID_LINE(resize, resize, outer)
+GRID_LINE(look_up, look_up, rows)
 
 static grid grid_gather(const void *constants)
 {

@@ -104,10 +104,9 @@ TEST(each_tile_of_a_product_has_the_bits_of_the_cpu)
     }
     has_all_tiles = false;
     CHECK(turn > 5 * ROW_TILES);
-    for (int i = 0; i < SP_KERNEL_COUNT; i++) {
-        const sp_gpu_kernel *gpu = sp__cuda_kernels()[i].gpu;
-        if (gpu != NULL && gpu->tiled != NULL) CHECK(compare.runs[i] > 20);
-    }
+#define CHECK_RUNS(kernel, constants, launch) CHECK(compare.runs[SP_KERNEL_ID_##kernel] > 20);
+    SP_CUDA_TILED_LIST(CHECK_RUNS)
+#undef CHECK_RUNS
 }
 
 TEST(a_grid_that_is_too_small_changes_nothing)

@@ -90,9 +90,9 @@ static int64_t pick(data_random *random, int64_t low, int64_t high)
 
 TEST(gates_have_the_bits_of_the_cpu)
 {
-    static const sp_kernel_id kernels[] = {SP_KERNEL_ID_erf_gate_f32, SP_KERNEL_ID_clip_gate_f32,
-                                           SP_KERNEL_ID_hard_sigmoid_gate_f32,
-                                           SP_KERNEL_ID_softplus_gate_f32};
+    static const sp_kernel_id kernels[] = {
+        SP_KERNEL_ID_erf_gate_f32, SP_KERNEL_ID_clip_gate_f32, SP_KERNEL_ID_hard_sigmoid_gate_f32,
+        SP_KERNEL_ID_softplus_gate_f32, SP_KERNEL_ID_tanh_gate_f32};
     const sp_fpenv before = sp_fpenv_enter();
     for (uint64_t i = 0; i < test_count(2000, 200); i++) {
         data_random random = {i};
@@ -104,6 +104,7 @@ TEST(gates_have_the_bits_of_the_cpu)
                                      .factor = 0.5f,
                                      .low = 0,
                                      .high = 6,
+                                     .cube = 0.044715f,
                                      .scale = 1.0f / 6};
         fused_call call = {.kernel = kernels[i % SP_COUNT_OF(kernels)],
                            .constants = &k,
@@ -150,6 +151,104 @@ TEST(normalisations_in_steps_have_the_bits_of_the_cpu)
 {
     const sp_fpenv before = sp_fpenv_enter();
     for (uint64_t i = 0; i < test_count(1000, 100); i++) check_row_norm(i);
+    sp_fpenv_leave(before);
+}
+
+static void check_row_affine(uint64_t seed)
+{
+    data_random random = {seed};
+    const int64_t extent = pick(&random, 2, seed % 5 == 0 ? 3000 : 90);
+    const sp_row_affine_constants k = {
+        .rows = pick(&random, 0, 40), .extent = extent, .tile_rows = 7};
+    fused_call call = {.kernel = SP_KERNEL_ID_row_affine_f32,
+                       .constants = &k,
+                       .count = k.rows,
+                       .per_tile = k.tile_rows,
+                       .operands = {floats_of(&random, k.rows * extent), floats_of(&random, k.rows),
+                                    floats_of(&random, k.rows), floats_of(&random, extent),
+                                    floats_of(&random, extent)},
+                       .operand_count = 5,
+                       .out = k.rows * extent};
+    for (uint32_t i = 0; i < 3; i++) spoil(&random, call.operands[i], i == 0 ? call.out : k.rows);
+    check(&call);
+}
+
+TEST(rows_moved_by_moments_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 0; i < test_count(1000, 100); i++) check_row_affine(i);
+    sp_fpenv_leave(before);
+}
+
+/* ---- look-ups ---- */
+
+/* Some indices have no row. */
+static float *indices_of(data_random *random, int64_t count, int64_t depth, bool is_wide)
+{
+    char *indices = malloc((size_t)(count + 1) * sizeof(int64_t));
+    if (indices == NULL) abort();
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t index = pick(random, -2, depth + 1);
+        const int32_t narrow = (int32_t)index;
+        if (is_wide) memcpy(indices + 8 * i, &index, sizeof index);
+        else memcpy(indices + 4 * i, &narrow, sizeof narrow);
+    }
+    return (float *)(void *)indices;
+}
+
+static void check_look_up(uint64_t seed)
+{
+    data_random random = {seed};
+    const int64_t rows = pick(&random, 1, 60), depth = pick(&random, 2, 9);
+    const int64_t columns = pick(&random, 1, seed % 5 == 0 ? 700 : 40);
+    const bool has_c = pick(&random, 0, 1) != 0, is_one_row = pick(&random, 0, 1) != 0;
+    const sp_look_up_constants k = {.rows = rows,
+                                    .columns = columns,
+                                    .depth = depth,
+                                    .tile_rows = 7,
+                                    .c_row = is_one_row ? 0 : columns,
+                                    .is_wide = pick(&random, 0, 1) != 0,
+                                    .has_c = has_c,
+                                    .activation = (uint8_t)pick(&random, 0, 4)};
+    fused_call call = {.kernel = SP_KERNEL_ID_look_up_f32,
+                       .constants = &k,
+                       .count = rows,
+                       .per_tile = k.tile_rows,
+                       .operands = {indices_of(&random, rows, depth, k.is_wide),
+                                    floats_of(&random, (depth + 1) * columns)},
+                       .operand_count = 2,
+                       .out = rows * columns};
+    if (has_c) call.operands[call.operand_count++] = floats_of(&random, rows * columns);
+    check(&call);
+}
+
+static void check_look_up_pack(uint64_t seed)
+{
+    data_random random = {seed};
+    const int64_t depth = pick(&random, 1, 40), columns = pick(&random, 1, 300);
+    const bool is_transposed = pick(&random, 0, 1) != 0;
+    const sp_gemm_pack_constants k = {.depth = depth,
+                                      .columns = columns,
+                                      .depth_stride = is_transposed ? 1 : columns,
+                                      .column_stride = is_transposed ? depth : 1};
+    fused_call call = {.kernel = SP_KERNEL_ID_look_up_pack_f32,
+                       .constants = &k,
+                       .count = 1,
+                       .per_tile = 1,
+                       .operands = {floats_of(&random, depth * columns)},
+                       .operand_count = 1,
+                       .out = (depth + 1) * columns};
+    for (int i = 0; i < 3; i++) spoil(&random, call.operands[0], depth * columns);
+    check(&call);
+}
+
+TEST(look_ups_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 0; i < test_count(1000, 100); i++) {
+        check_look_up(i);
+        check_look_up_pack(i);
+    }
     sp_fpenv_leave(before);
 }
 

@@ -17,23 +17,36 @@ const sp_graph *fused_plans_load(writer *graph)
     return loaded;
 }
 
-const sp_graph_plan *fused_plans_compile(const sp_graph *graph, const sp_array *inputs,
-                                         uint32_t count, sp_cpu_isa isa, bool is_unfused)
+static const sp_graph_plan *compile(const sp_graph *graph, sp_plan_request request,
+                                    const sp_array *inputs, uint32_t count)
 {
     sp_plan_input given[MOST_PORTS];
     for (uint32_t i = 0; i < count; i++) {
         given[i] = (sp_plan_input){.dtype = inputs[i].dtype, .shape = inputs[i].shape};
     }
-    const sp_plan_request request = {.kernels = sp__cpu_kernels(isa),
-                                     .inputs = given,
-                                     .input_count = count,
-                                     .is_unfused = is_unfused,
-                                     .is_blocked = !is_unfused,
-                                     .is_strided = !is_unfused};
+    request.inputs = given;
+    request.input_count = count;
     const sp_graph_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(graph, &request, &plan));
     if (plan != NULL) CHECK_OK(sp__plan_check(plan));
     return plan;
+}
+
+const sp_graph_plan *fused_plans_compile(const sp_graph *graph, const sp_array *inputs,
+                                         uint32_t count, sp_cpu_isa isa, bool is_unfused)
+{
+    const sp_plan_request request = {.kernels = sp__cpu_kernels(isa),
+                                     .is_unfused = is_unfused,
+                                     .is_blocked = !is_unfused,
+                                     .is_strided = !is_unfused};
+    return compile(graph, request, inputs, count);
+}
+
+const sp_graph_plan *fused_plans_compile_for_others(const sp_graph *graph, const sp_array *inputs,
+                                                    uint32_t count)
+{
+    const sp_plan_request request = {.kernels = sp__cpu_kernels(SP_CPU_PORTABLE)};
+    return compile(graph, request, inputs, count);
 }
 
 uint32_t fused_plans_steps(const sp_graph_plan *plan, sp_kernel_id kernel)
@@ -57,6 +70,15 @@ void fused_plans_check_outputs(const sp_graph_plan *plan, const sp_array *inputs
     }
 }
 
+static void check_fused(const sp_graph_plan *fused, const sp_array *inputs, const sp_array *want,
+                        sp_kernel_id kernel, uint32_t steps, const char *what)
+{
+    REQUIRE(fused != NULL);
+    CHECK_EQ_INT(fused_plans_steps(fused, kernel), steps);
+    fused_plans_check_outputs(fused, inputs, want, what);
+    sp__plan_destroy(fused);
+}
+
 void fused_plans_check(const sp_graph *graph, const sp_array *inputs, uint32_t count,
                        sp_kernel_id kernel, uint32_t steps)
 {
@@ -67,13 +89,11 @@ void fused_plans_check(const sp_graph *graph, const sp_array *inputs, uint32_t c
     REQUIRE_OK(data_run_plan(apart, inputs, want));
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
-        const sp_graph_plan *fused =
-            fused_plans_compile(graph, inputs, count, (sp_cpu_isa)isa, false);
-        REQUIRE(fused != NULL);
-        CHECK_EQ_INT(fused_plans_steps(fused, kernel), steps);
-        fused_plans_check_outputs(fused, inputs, want, "fused");
-        sp__plan_destroy(fused);
+        check_fused(fused_plans_compile(graph, inputs, count, (sp_cpu_isa)isa, false), inputs, want,
+                    kernel, steps, "fused");
     }
+    check_fused(fused_plans_compile_for_others(graph, inputs, count), inputs, want, kernel, steps,
+                "fused for others");
     data_free(want, apart->output_count);
     sp__plan_destroy(apart);
 }

@@ -13,6 +13,10 @@ const sp_graph *fused_plans_load(writer *graph);
 const sp_graph_plan *fused_plans_compile(const sp_graph *graph, const sp_array *inputs,
                                          uint32_t count, sp_cpu_isa isa, bool is_unfused);
 
+/* The fused plan for other devices than the CPU, with the CPU's kernels. */
+const sp_graph_plan *fused_plans_compile_for_others(const sp_graph *graph, const sp_array *inputs,
+                                                    uint32_t count);
+
 /* The number of steps with that kernel. */
 uint32_t fused_plans_steps(const sp_graph_plan *plan, sp_kernel_id kernel);
 
@@ -20,8 +24,8 @@ uint32_t fused_plans_steps(const sp_graph_plan *plan, sp_kernel_id kernel);
 void fused_plans_check_outputs(const sp_graph_plan *plan, const sp_array *inputs,
                                const sp_array *want, const char *what);
 
-/* Checks that fused plans have so many steps with that kernel, unfused ones none, and that outputs
- * have the same bits on every instruction set. */
+/* Checks that fused plans have so many steps with that kernel, those for other devices than the CPU
+ * too, and unfused ones none, and that outputs have the same bits on every instruction set. */
 void fused_plans_check(const sp_graph *graph, const sp_array *inputs, uint32_t count,
                        sp_kernel_id kernel, uint32_t steps);
 

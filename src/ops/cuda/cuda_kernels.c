@@ -26,9 +26,11 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
     [SP_KERNEL_ID_##kernel].entry = "sp_" #kernel, [SP_KERNEL_ID_##kernel].index = INDEX_##kernel
 #define SHAPED_ENTRY(of, kernel, launch)                                                           \
     GPU_ENTRY(of, kernel), [SP_KERNEL_ID_##kernel].shape = sp__cuda_shape_##launch,
-#define TILED_ENTRY(kernel, constants, launch)                                                     \
-    GPU_ENTRY(core, kernel), [SP_KERNEL_ID_##kernel].tiled = sp__cuda_tiled_##launch,              \
-                             [SP_KERNEL_ID_##kernel].has_shared_memory = true,
+#define SHARING_ENTRY(of, kernel, launch)                                                          \
+    GPU_ENTRY(of, kernel), [SP_KERNEL_ID_##kernel].tiled = sp__cuda_tiled_##launch,                \
+                           [SP_KERNEL_ID_##kernel].has_shared_memory = true,
+#define TILED_ENTRY(kernel, constants, launch) SHARING_ENTRY(core, kernel, launch)
+#define ATTENTION_ENTRY(kernel, constants, launch) SHARING_ENTRY(attention, kernel, launch)
 #define CORE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(core, kernel, launch)
 #define MATH_ENTRY(kernel, constants, launch) SHAPED_ENTRY(math, kernel, launch)
 #define DOUBLE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(double, kernel, launch)
@@ -46,9 +48,11 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
                 SP_CUDA_NORM_KERNELS(NORM_ENTRY) SP_CUDA_MOVE_KERNELS(MOVE_ENTRY)
                     SP_CUDA_WINDOW_KERNELS(WINDOW_ENTRY) SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY)
                         SP_CUDA_RECURRENT_KERNELS(RECURRENT_ENTRY)
+                            SP_CUDA_ATTENTION_KERNELS(ATTENTION_ENTRY)
 #define REPORTS(kernel) [SP_KERNEL_ID_##kernel].reports = true,
-                            SP_CUDA_REPORTING_LIST(REPORTS)
+                                SP_CUDA_REPORTING_LIST(REPORTS)
 #undef REPORTS
+#undef ATTENTION_ENTRY
 #undef RECURRENT_ENTRY
 #undef PRODUCT_ENTRY
 #undef WINDOW_ENTRY
@@ -61,6 +65,7 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 #undef MATH_ENTRY
 #undef CORE_ENTRY
 #undef TILED_ENTRY
+#undef SHARING_ENTRY
 #undef SHAPED_ENTRY
 #undef GPU_ENTRY
 };

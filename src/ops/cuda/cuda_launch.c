@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/cuda/cuda_launch.h"
 
+#include "ops/cuda/attention/attention_tile.h"
+
 /* Grid limits of every GPU, along x and along y and z. */
 #define MAX_BLOCKS INT64_C(0x7fffffff)
 #define MAX_OUTER_BLOCKS SP_CUDA_MAX_OUTER_BLOCKS
@@ -161,6 +163,28 @@ void sp__cuda_shape_fill(const void *constants, sp_launch_shape *out)
     set_threads(((const sp_fill_constants *)constants)->count, out);
 }
 
+/* Blocks of many queries read keys and values less often; two of them run on a processor at a time
+ * if both have their scores there. Warps without queries load keys and values for the others. */
+static int64_t attention_warps(const sp_attention_constants *k, uint32_t shared_bytes)
+{
+    int64_t warps = SP_ATTENTION_WARPS;
+    const bool is_half_enough = warps / 2 * SP_ATTENTION_ROWS >= k->rows;
+    if (is_half_enough || sp_cuda_attention_bytes(k, warps) > shared_bytes / 2) warps /= 2;
+    while (warps > 1 && sp_cuda_attention_bytes(k, warps) > shared_bytes) warps /= 2;
+    return warps;
+}
+
+void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
+{
+    const sp_attention_constants *k = constants;
+    const int64_t warps = attention_warps(k, shared_bytes);
+    set_grid(sp_cuda_tiles(k->rows, warps * SP_ATTENTION_ROWS) * sp_cuda_attention_heads(k), 1, 1,
+             out);
+    out->block[0] = (uint32_t)(warps * SP_CUDA_LANES);
+    out->tile[0] = (uint32_t)warps;
+    out->shared_bytes = (uint32_t)sp_cuda_attention_bytes(k, warps);
+}
+
 /* ---- elementwise ---- */
 
 void sp__cuda_shape_function(const void *constants, sp_launch_shape *out)
@@ -220,6 +244,12 @@ void sp__cuda_shape_row_norm(const void *constants, sp_launch_shape *out)
 {
     const sp_row_norm_constants *k = constants;
     set_reductions(k->rows, k->extent, false, out);
+}
+
+void sp__cuda_shape_row_affine(const void *constants, sp_launch_shape *out)
+{
+    const sp_row_affine_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->rows * k->extent, SP_CUDA_ELEMENTS), out);
 }
 
 void sp__cuda_shape_batch_norm(const void *constants, sp_launch_shape *out)
@@ -311,6 +341,18 @@ void sp__cuda_shape_top_k(const void *constants, sp_launch_shape *out)
 {
     const sp_top_k_constants *k = constants;
     set_threads(k->outer * k->axis * k->inner, out);
+}
+
+void sp__cuda_shape_look_up(const void *constants, sp_launch_shape *out)
+{
+    const sp_look_up_constants *k = constants;
+    set_threads(k->rows * k->columns, out);
+}
+
+void sp__cuda_shape_look_up_pack(const void *constants, sp_launch_shape *out)
+{
+    const sp_gemm_pack_constants *k = constants;
+    set_threads(k->columns, out);
 }
 
 void sp__cuda_shape_resize(const void *constants, sp_launch_shape *out)

@@ -27,6 +27,7 @@
     X(cumsum)                                                                                      \
     X(norm)                                                                                        \
     X(row_norm)                                                                                    \
+    X(row_affine)                                                                                  \
     X(batch_norm)                                                                                  \
     X(blend)                                                                                       \
     X(standardize)                                                                                 \
@@ -41,6 +42,8 @@
     X(diagonal)                                                                                    \
     X(non_zero)                                                                                    \
     X(top_k)                                                                                       \
+    X(look_up)                                                                                     \
+    X(look_up_pack)                                                                                \
     X(resize)                                                                                      \
     X(window)                                                                                      \
     X(conv_3d)                                                                                     \
@@ -61,5 +64,6 @@ void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
 
 void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
+void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef SP_OPS_CUDA_CUDA_LIST_H
 #define SP_OPS_CUDA_CUDA_LIST_H
 
-/* With dynamic shared memory. They are in the program `core`, as are the variants
+/* With dynamic shared memory, as attention; these are in the program `core`, as are the variants
  * (ops/cuda/arch/tiles.h). */
 #define SP_CUDA_TILED_LIST(X)                                                                      \
     X(gemm_f32, gemm, gemm)                                                                        \
@@ -57,7 +57,8 @@
     X(where_8, select, select) X(where_16, select, select) X(where_32, select, select)             \
     X(where_64, select, select)                                                                    \
     X(erf_gate_f32, gate, gate) X(clip_gate_f32, gate, gate)                                       \
-    X(hard_sigmoid_gate_f32, gate, gate) X(softplus_gate_f32, gate, gate)
+    X(hard_sigmoid_gate_f32, gate, gate) X(softplus_gate_f32, gate, gate)                          \
+    X(tanh_gate_f32, gate, gate)
 
 #define SP_CUDA_DOUBLE_KERNELS(X)                                                                  \
     SP_CUDA_OF_FLOAT(X, f64)                                                                       \
@@ -108,6 +109,7 @@
     X(lp_norm_f32, axis, axis)                                                                     \
     X(norm_f32, norm, norm)                                                                        \
     X(row_norm_f32, row_norm, row_norm)                                                            \
+    X(row_affine_f32, row_affine, row_affine)                                                      \
     X(batch_norm_f32, batch_norm, batch_norm)                                                      \
     X(blend_f32, blend, blend)                                                                     \
     X(standardize_f32, binary, standardize)                                                        \
@@ -122,6 +124,8 @@
     X(trilu, diagonal, diagonal) X(eye, diagonal, diagonal)                                        \
     X(non_zero, non_zero, non_zero)                                                                \
     X(top_k, top_k, top_k)                                                                         \
+    X(look_up_f32, look_up, look_up)                                                               \
+    X(look_up_pack_f32, gemm_pack, look_up_pack)                                                   \
     X(resize_nearest, resize, resize) X(resize_f32, resize, resize) X(resize_f64, resize, resize)
 
 #define SP_CUDA_WINDOW_KERNELS(X)                                                                  \
@@ -141,6 +145,10 @@
 #define SP_CUDA_RECURRENT_KERNELS(X)                                                               \
     X(lstm_f32, recurrent, recurrent) X(gru_f32, recurrent, recurrent)                             \
     X(rnn_f32, recurrent, recurrent)
+
+/* With dynamic shared memory. */
+#define SP_CUDA_ATTENTION_KERNELS(X)                                                               \
+    X(attention_f32, attention, attention)
 /* clang-format on */
 
 #define SP_CUDA_CORE_KERNELS(X)                                                                    \
@@ -170,7 +178,8 @@
     P(move, SP_CUDA_MOVE_KERNELS)                                                                  \
     P(window, SP_CUDA_WINDOW_KERNELS)                                                              \
     P(product, SP_CUDA_PRODUCT_KERNELS)                                                            \
-    P(recurrent, SP_CUDA_RECURRENT_KERNELS)
+    P(recurrent, SP_CUDA_RECURRENT_KERNELS)                                                        \
+    P(attention, SP_CUDA_ATTENTION_KERNELS)
 
 #define SP_CUDA_KERNEL_LIST(X)                                                                     \
     SP_CUDA_CORE_KERNELS(X)                                                                        \
@@ -183,6 +192,7 @@
     SP_CUDA_MOVE_KERNELS(X)                                                                        \
     SP_CUDA_WINDOW_KERNELS(X)                                                                      \
     SP_CUDA_PRODUCT_KERNELS(X)                                                                     \
-    SP_CUDA_RECURRENT_KERNELS(X)
+    SP_CUDA_RECURRENT_KERNELS(X)                                                                   \
+    SP_CUDA_ATTENTION_KERNELS(X)
 
 #endif

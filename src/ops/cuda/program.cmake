@@ -158,12 +158,14 @@ sp_add_cuda_program(norm
     cuda/reduce/norm.cu)
 sp_add_cuda_program(move
     copy_constants.h
+    fused_constants.h
     cuda/arch/dtype.cuh
     cuda/arch/index.cuh
     cuda/layout/parts.cuh
     cuda/layout/gather.cu
     cuda/layout/scatter.cu
     cuda/layout/top_k.cu
+    cuda/layout/look_up.cu
     cuda/layout/resize.cu)
 sp_add_cuda_program(window
     reduce_constants.h
@@ -184,3 +186,9 @@ sp_add_cuda_program(recurrent
     cuda/arch/index.cuh
     cuda/recurrent/layer.cuh
     cuda/recurrent/recurrent.cu)
+sp_add_cuda_program(attention
+    fused_constants.h
+    cuda/arch/warp.cuh
+    cuda/reduce/joins.cuh
+    cuda/attention/attention_tile.h
+    cuda/attention/attention.cu)

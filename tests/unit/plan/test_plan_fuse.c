@@ -462,10 +462,14 @@ typedef struct model_steps {
 } model_steps;
 
 static const model_steps models[] = {
-    {"blazeface_front_128", 89, 72}, {"mnist_8", 10, 7},
-    {"policy_go1", 14, 8},           {"policy_g1", 14, 8},
-    {"torch_linear", 1, 1},          {"torch_mlp", 5, 3},
-    {"torch_mha", 14, 13},           {"torch_encoder", 39, 19},
+    {"blazeface_front_128", 89, 72},
+    {"mnist_8", 10, 7},
+    {"policy_go1", 14, 8},
+    {"policy_g1", 14, 8},
+    {"torch_linear", 1, 1},
+    {"torch_mlp", 5, 3},
+    {"torch_mha", 14, 3},
+    {"torch_encoder", 39, 9},
 };
 
 static bool load_model(const char *name, const sp_graph **graph, sp_array inputs[MAX_PORTS])

@@ -299,6 +299,23 @@ static const attention_case usual = {.images = 2,
                                      .is_merged = true,
                                      .number = 5.656854f};
 
+/* The step reads and writes past the copies, where products do not. */
+TEST(plans_for_other_devices_have_no_copies_of_operands)
+{
+    data_random random = {3};
+    sp_array inputs[INPUTS];
+    const sp_graph *graph = load(&usual);
+    REQUIRE(graph != NULL);
+    make_inputs(&usual, &random, inputs);
+    const sp_graph_plan *plan = fused_plans_compile_for_others(graph, inputs, INPUTS);
+    REQUIRE(plan != NULL);
+    CHECK_EQ_U64(plan->step_count, 1);
+    CHECK_EQ_INT(plan->steps[0].kernel, SP_KERNEL_ID_attention_f32);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(graph);
+    data_free(inputs, INPUTS);
+}
+
 TEST(what_differs_from_the_pattern_stays)
 {
     for (difference d = NO_DIFFERENCE; d < DIFFERENCES; d++) {

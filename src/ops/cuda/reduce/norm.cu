@@ -50,6 +50,37 @@ SP_CUDA_KERNEL(standardize_f32, sp_binary_constants)
     }
 }
 
+/* y = (x - mean) * (factor * scale) + bias; mean and factor are of rows. y may be the memory of x: a
+ * thread reads elements before it overwrites them. */
+SP_CUDA_KERNEL(row_affine_f32, sp_row_affine_constants)
+{
+    const float *x = (const float *)bindings.at[0], *mean = (const float *)bindings.at[1];
+    const float *factor = (const float *)bindings.at[2], *scale = (const float *)bindings.at[3];
+    const float *bias = (const float *)bindings.at[4];
+    float *y = (float *)bindings.at[5];
+    const int64_t count = k.rows * k.extent;
+    const int64_t step = (int64_t)gridDim.x * (SP_CUDA_THREADS * SP_CUDA_ELEMENTS);
+    int64_t first = (int64_t)blockIdx.x * (SP_CUDA_THREADS * SP_CUDA_ELEMENTS) + threadIdx.x;
+#pragma unroll 1
+    for (; first < count; first += step) {
+        float out[SP_CUDA_ELEMENTS];
+#pragma unroll
+        for (int e = 0; e < SP_CUDA_ELEMENTS; e++) {
+            const int64_t i = first + e * SP_CUDA_THREADS;
+            if (i >= count) continue;
+            int64_t row = i;
+            const int64_t c = sp_take_coordinate(&row, k.extent);
+            const sp_f32 factors = sp_f32(factor[row]) * scale[c];
+            out[e] = sp_store((sp_f32(x[i]) - mean[row]) * factors + bias[c]);
+        }
+#pragma unroll
+        for (int e = 0; e < SP_CUDA_ELEMENTS; e++) {
+            const int64_t i = first + e * SP_CUDA_THREADS;
+            if (i < count) y[i] = out[e];
+        }
+    }
+}
+
 /* ---- by the statistics of rows ---- */
 
 /* The mean of a row, and of the squared distances from a number. */

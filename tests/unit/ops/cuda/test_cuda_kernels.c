@@ -58,11 +58,6 @@ static const reason kernels_of_the_cpu[] = {
 #define STRIDED(kernel) {#kernel, "only plans for the cpu have products of views"},
         SP_STRIDED_KERNEL_LIST(STRIDED)
 #undef STRIDED
-            {"row_affine_f32", "only plans for the cpu have the step"},
-    {"tanh_gate_f32", "only plans for the cpu have the step"},
-    {"look_up_f32", "only plans for the cpu have the step"},
-    {"look_up_pack_f32", "only plans for the cpu have the step"},
-    {"attention_f32", "only plans for the cpu have the step"},
 };
 
 static const reason ops_without_kernels[] = {
@@ -217,6 +212,8 @@ TEST(elementwise_kernels_are_launched_for_any_count)
         CHECK_LAUNCHES(clip_f32, &function, n);
         const sp_gate_constants gate = {.count = n};
         CHECK_LAUNCHES(erf_gate_f32, &gate, n);
+        const sp_row_affine_constants affine = {.rows = 1, .extent = n};
+        CHECK_LAUNCHES(row_affine_f32, &affine, n);
         const sp_cast_constants cast = {.count = n};
         CHECK_LAUNCHES(cast_f16, &cast, n);
         const sp_select_constants select = {.rank = 1, .count = n};
@@ -278,6 +275,8 @@ TEST(selected_elements_are_launched_for_any_count)
         CHECK_LAUNCHES(non_zero, &non_zero, n);
         const sp_top_k_constants top_k = {.outer = n, .axis = 1, .inner = 1};
         CHECK_LAUNCHES(top_k, &top_k, n);
+        const sp_look_up_constants look_up = {.rows = n, .columns = 1};
+        CHECK_LAUNCHES(look_up_f32, &look_up, n);
         const sp_resize_constants resize = {.outer = 1, .out = n, .inner = 1};
         CHECK_LAUNCHES(resize_f32, &resize, n);
     }
@@ -330,6 +329,7 @@ TEST(products_are_launched_for_any_size)
         CHECK_LAUNCHES(gemm_f32, &gemm, m * n);
         const sp_gemm_pack_constants pack = {.depth = m, .columns = n};
         CHECK_LAUNCHES(gemm_pack_f32, &pack, m * n);
+        CHECK_LAUNCHES(look_up_pack_f32, &pack, n);
         const sp_conv_constants conv = {
             .groups = 2, .filters = m, .planes = 2 * m, .out_h = n, .out_w = n, .segment = 1};
         CHECK_LAUNCHES(conv_f32, &conv, m * n);
@@ -361,6 +361,31 @@ TEST(a_product_fits_blocks_with_less_memory)
     }
     shared_bytes = 48 * 1024;
     CHECK_EQ_U64(seen, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8); /* 1, 2, 4 groups and both squares */
+}
+
+TEST(attention_fits_blocks_with_less_memory)
+{
+    static const uint32_t limits[] = {64 * 1024, 99 * 1024, 163 * 1024, 227 * 1024};
+    uint32_t seen = 0;
+    for (size_t i = 0; i < SP_COUNT_OF(limits); i++) {
+        shared_bytes = limits[i];
+        for (int64_t rows = 0; rows < 3000; rows = rows * 2 + 1) {
+            for (int64_t keys = 1; keys <= SP_ATTENTION_KEYS; keys += 7) {
+                sp_attention_constants k = {.rows = rows,
+                                            .keys = keys,
+                                            .depth = keys % SP_ATTENTION_DEPTH + 1,
+                                            .columns = 64,
+                                            .batch_rank = 1,
+                                            .batch_dims = {5}};
+                const sp_launch_shape shape = shape_of(SP_KERNEL_ID_attention_f32, &k);
+                CHECK_EQ_INT(shape.grid[0] > 0, rows > 0);
+                CHECK_EQ_U64(shape.block[0], shape.tile[0] * UINT64_C(32));
+                seen |= shape.tile[0];
+            }
+        }
+    }
+    shared_bytes = 48 * 1024;
+    CHECK_EQ_U64(seen, 1u | 2u | 4u | 8u); /* warps */
 }
 
 /* ---- NVRTC ---- */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exchanges between the threads of a warp, without barriers of the block. All threads of the warp
+ * call them. */
+
+#define SP_WHOLE_WARP 0xffffffffu
+
+SP_CUDA_FUNCTION int sp_warp_lane()
+{
+    return threadIdx.x % SP_CUDA_LANES;
+}
+
+/* What the thread whose lane differs by the bits of `step` gives. */
+SP_CUDA_FUNCTION sp_f32 sp_warp_exchange(sp_f32 x, int step)
+{
+    return __shfl_xor_sync(SP_WHOLE_WARP, x.v, step);
+}
+
+/* The combination of the values of `lanes` neighbouring threads, a power of two, for all of them:
+ * by the tree of steps lanes / 2 ... 2, 1. The combination has the same bits in either order, so
+ * each thread computes those of the tree's root. */
+template <class T, class Combine>
+SP_CUDA_FUNCTION T sp_warp_tree(T value, int lanes, Combine combine)
+{
+#pragma unroll
+    for (int step = lanes / 2; step > 0; step /= 2) {
+        value = combine(value, sp_warp_exchange(value, step));
+    }
+    return value;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one block of attention computes: for the host, which chooses it by the shape of a head, and
+ * for the kernel. It affects no bit of the results. C and CUDA C++ compile this text, after
+ * fused_constants.h and tiles.h.
+ *
+ * A warp has SP_ATTENTION_ROWS queries, and computes all of their scores, weights and results. The
+ * warps of a block read the same keys and values, some at a time. In shared memory are, in floats,
+ *
+ *     the scores of the queries   [warps * SP_ATTENTION_ROWS][score row]
+ *     the queries                 [warps * SP_ATTENTION_ROWS][query row]
+ *     a chunk of keys or values   SP_ATTENTION_CHUNK
+ */
+#ifndef SP_OPS_CUDA_ATTENTION_ATTENTION_TILE_H
+#define SP_OPS_CUDA_ATTENTION_ATTENTION_TILE_H
+
+#include "ops/fused_constants.h"
+
+#include "ops/cuda/arch/tiles.h"
+
+#define SP_ATTENTION_ROWS 8
+#define SP_ATTENTION_WARPS SP_CUDA_WARPS
+
+/* Keys whose scores a warp computes at a time, several for each lane, and the elements of them that
+ * a chunk has. Rows of the chunk are 4 banks apart from each other. */
+#define SP_ATTENTION_LANE_KEYS 4
+#define SP_ATTENTION_CHUNK_KEYS (SP_ATTENTION_LANE_KEYS * SP_CUDA_LANES)
+#define SP_ATTENTION_CHUNK_DEPTH 32
+#define SP_ATTENTION_CHUNK_ROW (SP_ATTENTION_CHUNK_DEPTH + 4)
+/* Values that a chunk has, a divisor of a segment, and columns of them. */
+#define SP_ATTENTION_CHUNK_VALUES 64
+#define SP_ATTENTION_CHUNK_COLUMNS 64
+
+#define SP_ATTENTION_CHUNK (SP_ATTENTION_CHUNK_KEYS * SP_ATTENTION_CHUNK_ROW)
+
+/* Floats from one query to the next. */
+SP_CUDA_FUNCTION int64_t sp_cuda_attention_query_row(const sp_attention_constants *k)
+{
+    return sp_cuda_tiles(k->depth, 4) * 4;
+}
+
+/* Floats from the scores of one query to those of the next: at least the keys and the zeros up to a
+ * multiple of 4; neighbouring queries are 8 banks apart. */
+SP_CUDA_FUNCTION int64_t sp_cuda_attention_score_row(const sp_attention_constants *k)
+{
+    const int64_t keys = sp_cuda_tiles(k->keys, 4) * 4;
+    return sp_cuda_tiles(keys > 8 ? keys - 8 : 0, 32) * 32 + 8;
+}
+
+SP_CUDA_FUNCTION int64_t sp_cuda_attention_bytes(const sp_attention_constants *k, int64_t warps)
+{
+    const int64_t row = sp_cuda_attention_query_row(k) + sp_cuda_attention_score_row(k);
+    return (warps * SP_ATTENTION_ROWS * row + SP_ATTENTION_CHUNK) * 4;
+}
+
+/* Batch entries: heads of images. */
+SP_CUDA_FUNCTION int64_t sp_cuda_attention_heads(const sp_attention_constants *k)
+{
+    int64_t count = 1;
+    for (uint32_t i = 0; i < k->batch_rank; i++) count *= k->batch_dims[i];
+    return count;
+}
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA kernel of attention, in the emulator: the CPU's bits, for any operands that a plan may
+ * give it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "cuda/cuda_emulator.h"
+#include "ops/cuda/cuda_kernels.h"
+#include "ops/lowering.h"
+#include "support/model_data.h"
+#include "support/test.h"
+
+enum { QUERY, KEY, VALUE, MASK, CONDITION, Y, OPERANDS, IMAGES = 2 };
+
+/* A call, and the memory of each operand. */
+typedef struct call {
+    sp_attention_constants k;
+    void *memory[OPERANDS];
+    size_t bytes[OPERANDS];
+    uint32_t shared_bytes;
+} call;
+
+static int64_t pick(data_random *random, int64_t low, int64_t high)
+{
+    return low + (int64_t)(data_next(random) % (uint64_t)(high - low + 1));
+}
+
+static bool one_in(data_random *random, int64_t count)
+{
+    return pick(random, 1, count) == 1;
+}
+
+/* Often near an end of what is computed at a time. */
+static int64_t pick_size(data_random *random, int64_t least, int64_t most)
+{
+    static const int64_t ends[] = {4, 8, 32, 64, 128, 192, 256, 512};
+    const int64_t end = ends[pick(random, 0, SP_COUNT_OF(ends) - 1)] + pick(random, -1, 1);
+    const int64_t size = one_in(random, 2) ? end : pick(random, least, 70);
+    return size < least || size > most ? pick(random, least, most < 70 ? most : 70) : size;
+}
+
+static sp_attention_scale pick_scale(data_random *random)
+{
+    static const float numbers[] = {8, 0.17677669f, -0.3f, 1e-20f, 1e30f};
+    const int64_t kind = pick(random, SP_SCALE_NONE, SP_SCALE_DIVIDES);
+    return (sp_attention_scale){(uint32_t)kind, numbers[pick(random, 0, 4)]};
+}
+
+/* Strides of an operand of images, heads, rows and neighbouring columns; sets its extent, in
+ * elements: rows of one head are apart by the other heads, or follow each other. */
+static sp_attention_operand pick_strides(data_random *random, int64_t heads, int64_t rows,
+                                         int64_t columns, size_t *extent)
+{
+    sp_attention_operand of = {.first = pick(random, 0, 1) * pick(random, 0, 5), .column = 1};
+    const int64_t gap = one_in(random, 2) ? 0 : pick(random, 0, 5);
+    const bool is_interleaved = one_in(random, 2);
+    of.row = is_interleaved ? heads * columns + gap : columns + gap;
+    of.batch[1] = is_interleaved ? columns : rows * of.row;
+    of.batch[0] = is_interleaved ? rows * of.row : heads * rows * of.row;
+    *extent = (size_t)(of.first + IMAGES * of.batch[0]);
+    return of;
+}
+
+/* Keys may also have neighbouring rows. */
+static void turn_keys(sp_attention_operand *of, int64_t rows, int64_t columns, int64_t heads,
+                      size_t *extent)
+{
+    of->row = 1;
+    of->column = rows;
+    of->batch[1] = rows * columns;
+    of->batch[0] = heads * of->batch[1];
+    *extent = (size_t)(of->first + IMAGES * of->batch[0]);
+}
+
+/* Some dimensions of a mask or a condition are broadcast. */
+static void broadcast(data_random *random, sp_attention_operand *of)
+{
+    if (one_in(random, 2)) of->row = 0;
+    if (one_in(random, 2)) of->batch[0] = 0;
+    if (one_in(random, 2)) of->batch[1] = 0;
+}
+
+static void *fill_floats(data_random *random, size_t count, bool has_specials, size_t *bytes)
+{
+    static const float specials[] = {INFINITY, -INFINITY, NAN, -0.0f, 1e-42f, 3e38f};
+    float *values = malloc((count + 1) * sizeof *values);
+    if (values == NULL) abort();
+    data_fill(random, values, count);
+    for (size_t i = 0; i < count; i++) {
+        values[i] *= 3;
+        if (has_specials && one_in(random, 300)) values[i] = specials[pick(random, 0, 5)];
+    }
+    *bytes = count * sizeof *values;
+    return values;
+}
+
+static uint8_t *fill_bytes(data_random *random, size_t count, size_t *bytes)
+{
+    uint8_t *values = malloc(count + 1);
+    if (values == NULL) abort();
+    for (size_t i = 0; i < count; i++)
+        values[i] = one_in(random, 3) ? (uint8_t)pick(random, 1, 255) : 0;
+    *bytes = count;
+    return values;
+}
+
+static void pick_sizes(data_random *random, call *c, bool is_large)
+{
+    sp_attention_constants *k = &c->k;
+    k->rows = pick_size(random, is_large ? 8 : 1, is_large ? 100 : 70);
+    k->keys = pick_size(random, 1, is_large ? SP_ATTENTION_KEYS : 140);
+    k->depth = pick_size(random, 1, is_large ? SP_ATTENTION_DEPTH : 70);
+    k->columns = pick_size(random, 1, is_large ? 300 : 70);
+    k->part_panels = 1;
+    k->tile_rows = SP_GEMM_PANEL;
+    k->batch_rank = 2;
+    k->batch_dims[0] = IMAGES;
+    k->batch_dims[1] = pick(random, 1, 3);
+    k->of_query = pick_scale(random);
+    k->of_key = pick_scale(random);
+    k->of_scores = pick_scale(random);
+}
+
+static void pick_masks(data_random *random, call *c, bool has_specials)
+{
+    sp_attention_constants *k = &c->k;
+    const int64_t heads = k->batch_dims[1];
+    size_t extent;
+    k->has_mask = one_in(random, 2);
+    k->has_condition = one_in(random, 2);
+    k->fills_false = one_in(random, 2);
+    k->is_condition_last = one_in(random, 2);
+    k->fill = one_in(random, 2) ? -INFINITY : -1e30f;
+    if (k->has_mask) {
+        k->mask = pick_strides(random, heads, k->rows, k->keys, &extent);
+        c->memory[MASK] = fill_floats(random, extent, has_specials, &c->bytes[MASK]);
+        broadcast(random, &k->mask);
+    }
+    if (k->has_condition) {
+        k->condition = pick_strides(random, heads, k->rows, k->keys, &extent);
+        c->memory[CONDITION] = fill_bytes(random, extent, &c->bytes[CONDITION]);
+        broadcast(random, &k->condition);
+    }
+}
+
+static call make_call(data_random *random, bool is_large)
+{
+    call c = {.shared_bytes = one_in(random, 3) ? 64 * 1024 : 227 * 1024};
+    sp_attention_constants *k = &c.k;
+    const bool has_specials = one_in(random, 2);
+    size_t extent;
+    pick_sizes(random, &c, is_large);
+    const int64_t heads = k->batch_dims[1];
+    k->query = pick_strides(random, heads, k->rows, k->depth, &extent);
+    c.memory[QUERY] = fill_floats(random, extent, has_specials, &c.bytes[QUERY]);
+    k->key = pick_strides(random, heads, k->keys, k->depth, &extent);
+    if (one_in(random, 2)) turn_keys(&k->key, k->keys, k->depth, heads, &extent);
+    c.memory[KEY] = fill_floats(random, extent, has_specials, &c.bytes[KEY]);
+    k->value = pick_strides(random, heads, k->keys, k->columns, &extent);
+    c.memory[VALUE] = fill_floats(random, extent, has_specials, &c.bytes[VALUE]);
+    pick_masks(random, &c, has_specials);
+    k->y = pick_strides(random, heads, k->rows, k->columns, &extent);
+    k->y.first = 0;
+    c.bytes[Y] = extent * sizeof(float);
+    return c;
+}
+
+static void free_call(call *c)
+{
+    for (int i = 0; i < OPERANDS; i++) free(c->memory[i]);
+}
+
+/* The operands in the order of the kernel's bindings. */
+static uint32_t bind(const call *c, void *y, void **bindings)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < Y; i++) {
+        if (c->memory[i] != NULL) bindings[count++] = c->memory[i];
+    }
+    bindings[count++] = y;
+    return count;
+}
+
+static void run_on_cpu(const call *c, void *y)
+{
+    const sp_attention_constants *k = &c->k;
+    const sp_kernel *kernel = &sp__cpu_kernels(SP_CPU_PORTABLE)[SP_KERNEL_ID_attention_f32];
+    const uint32_t grid[] = {(uint32_t)sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows),
+                             1, (uint32_t)(k->batch_dims[0] * k->batch_dims[1])};
+    void *bindings[OPERANDS];
+    (void)bind(c, y, bindings);
+    CHECK_OK(sp__kernel_run_grid(kernel, grid, bindings, k));
+}
+
+/* `largest`: the blocks of the grid, at most; they then compute several tiles. */
+static void run_emulated(const call *c, uint32_t largest, void *y)
+{
+    const sp_gpu_kernel *gpu = sp__cuda_kernels()[SP_KERNEL_ID_attention_f32].gpu;
+    void *bindings[OPERANDS];
+    const uint32_t count = bind(c, y, bindings);
+    sp_launch_shape shape = {0};
+    gpu->tiled(&c->k, c->shared_bytes, &shape);
+    CHECK(shape.shared_bytes <= c->shared_bytes);
+    if (shape.grid[0] > largest) shape.grid[0] = largest;
+    CHECK(cuda_emulator_launch(gpu->entry, &shape, bindings, count, &c->k));
+}
+
+static void check_call(uint64_t seed, bool is_large)
+{
+    data_random random = {seed};
+    call c = make_call(&random, is_large);
+    char *want = malloc(c.bytes[Y]), *got = malloc(c.bytes[Y]);
+    if (want == NULL || got == NULL) abort();
+    memset(want, 0xa5, c.bytes[Y]);
+    memset(got, 0xa5, c.bytes[Y]);
+    run_on_cpu(&c, want);
+    run_emulated(&c, one_in(&random, 2) ? 2 : UINT32_MAX, got);
+    const bool is_same = memcmp(want, got, c.bytes[Y]) == 0;
+    CHECK(is_same);
+    if (!is_same) {
+        test_note("seed %llu: %lld queries, %lld keys, depth %lld, %lld columns",
+                  (unsigned long long)seed, (long long)c.k.rows, (long long)c.k.keys,
+                  (long long)c.k.depth, (long long)c.k.columns);
+    }
+    free(want);
+    free(got);
+    free_call(&c);
+}
+
+TEST(attention_has_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 1; i <= test_count(1000, 60); i++) check_call(i, false);
+    for (uint64_t i = 1; i <= test_count(60, 4); i++) check_call(1000000 + i, true);
+    sp_fpenv_leave(before);
+}
+
+/* What a block has of a head follows from the head alone, and fits each device. */
+TEST(tiles_depend_on_no_batch)
+{
+    data_random random = {7};
+    const sp_gpu_kernel *gpu = sp__cuda_kernels()[SP_KERNEL_ID_attention_f32].gpu;
+    for (uint64_t i = 0; i < 1000; i++) {
+        call c = {.shared_bytes = i % 2 == 0 ? 64 * 1024 : 227 * 1024};
+        sp_launch_shape one = {0}, many = {0};
+        pick_sizes(&random, &c, true);
+        gpu->tiled(&c.k, c.shared_bytes, &one);
+        c.k.batch_dims[0] *= 1000;
+        gpu->tiled(&c.k, c.shared_bytes, &many);
+        CHECK_EQ_U64(many.grid[0], one.grid[0] * UINT64_C(1000));
+        CHECK_EQ_U64(many.tile[0], one.tile[0]);
+        CHECK_EQ_U64(many.block[0], one.block[0]);
+        CHECK(one.shared_bytes <= c.shared_bytes);
+    }
+}
+
+TEST_MAIN
