@@ -110,7 +110,7 @@ static void pick_sizes(data_random *random, call *c, bool is_large)
 {
     sp_attention_constants *k = &c->k;
     k->rows = pick_size(random, is_large ? 8 : 1, is_large ? 100 : 70);
-    k->keys = pick_size(random, 1, is_large ? SP_ATTENTION_KEYS : 140);
+    k->keys = pick_size(random, 1, is_large ? SP_ATTENTION_KEYS : 300);
     k->depth = pick_size(random, 1, is_large ? SP_ATTENTION_DEPTH : 70);
     k->columns = pick_size(random, 1, is_large ? 300 : 70);
     k->part_panels = 1;

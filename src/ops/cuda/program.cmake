@@ -188,7 +188,10 @@ sp_add_cuda_program(recurrent
     cuda/recurrent/recurrent.cu)
 sp_add_cuda_program(attention
     fused_constants.h
+    cuda/arch/copies.cuh
     cuda/arch/warp.cuh
     cuda/reduce/joins.cuh
     cuda/attention/attention_tile.h
+    cuda/attention/parts.cuh
+    cuda/attention/scores.cuh
     cuda/attention/attention.cu)

@@ -3,256 +3,88 @@
  * Each value is rounded as by the kernels of the steps: a score is one chain over the depth, a
  * softmax has the lanes and the tree of reductions, a result the segments of a product. */
 
-/* The operands of one head. */
-struct sp_attention_head {
-    const float *query, *key, *value, *mask; /* mask: nullptr without one */
-    const uint8_t *condition;                /* or nullptr */
-    float *y;
-};
+/* ---- weights ---- */
 
-SP_CUDA_FUNCTION sp_attention_head sp_make_attention_head(const sp_gpu_bindings &bindings,
-                                                          const sp_attention_constants &k,
-                                                          int64_t head)
-{
-    sp_attention_head h;
-    int next = 3;
-    h.query = (const float *)bindings.at[0] + k.query.first;
-    h.key = (const float *)bindings.at[1] + k.key.first;
-    h.value = (const float *)bindings.at[2] + k.value.first;
-    h.mask = k.has_mask ? (const float *)bindings.at[next++] + k.mask.first : nullptr;
-    h.condition =
-        k.has_condition ? (const uint8_t *)bindings.at[next++] + k.condition.first : nullptr;
-    h.y = (float *)bindings.at[next];
-#pragma unroll 1
-    for (uint32_t i = k.batch_rank; i-- > 0;) {
-        const int64_t at = sp_take_coordinate(&head, k.batch_dims[i]);
-        h.query += at * k.query.batch[i];
-        h.key += at * k.key.batch[i];
-        h.value += at * k.value.batch[i];
-        h.y += at * k.y.batch[i];
-        if (h.mask) h.mask += at * k.mask.batch[i];
-        if (h.condition) h.condition += at * k.condition.batch[i];
-    }
-    return h;
-}
-
-/* ---- scales ---- */
-
-SP_CUDA_FUNCTION sp_f32 sp_attention_scaled(const sp_attention_scale &scale, sp_f32 x)
-{
-    if (scale.kind == SP_SCALE_MULTIPLIES) return x * scale.number;
-    if (scale.kind == SP_SCALE_DIVIDES) return x / scale.number;
-    return x;
-}
-
-SP_CUDA_FUNCTION float4 sp_attention_scaled(const sp_attention_scale &scale, float4 x)
-{
-    x.x = sp_attention_scaled(scale, sp_f32(x.x)).v;
-    x.y = sp_attention_scaled(scale, sp_f32(x.y)).v;
-    x.z = sp_attention_scaled(scale, sp_f32(x.z)).v;
-    x.w = sp_attention_scaled(scale, sp_f32(x.w)).v;
-    return x;
-}
-
-/* ---- loads to shared memory ---- */
-
-/* A part of an operand, `row` and `column` elements apart, and the place where it goes to: there it
- * has all_rows rows, to_row floats apart, of all_columns columns, a multiple of 4. What the part
- * does not have is 0. */
-struct sp_attention_part {
-    const float *from;
-    int64_t row, column;
-    int rows, columns;
-    float *to;
-    int all_rows, all_columns, to_row;
-};
-
-SP_CUDA_FUNCTION float sp_attention_element(const sp_attention_part &p,
-                                            const sp_attention_scale &scale, int r, int c)
-{
-    if (r >= p.rows || c >= p.columns) return 0;
-    return sp_attention_scaled(scale, sp_f32(p.from[r * p.row + c * p.column])).v;
-}
-
-SP_CUDA_FUNCTION float4 sp_attention_vector(const sp_attention_part &p,
-                                            const sp_attention_scale &scale, int r, int c)
-{
-    if (r < p.rows && c + 4 <= p.columns) {
-        return sp_attention_scaled(scale, *(const float4 *)(p.from + r * p.row + c));
-    }
-    return {sp_attention_element(p, scale, r, c), sp_attention_element(p, scale, r, c + 1),
-            sp_attention_element(p, scale, r, c + 2), sp_attention_element(p, scale, r, c + 3)};
-}
-
-/* By all threads of the block, neighbours of which load neighbouring elements. */
-SP_CUDA_FUNCTION void sp_attention_load(const sp_attention_part &p, const sp_attention_scale &scale,
-                                        int threads)
-{
-    const bool is_aligned = p.column == 1 && p.row % 4 == 0 && (uint64_t)p.from % 16 == 0;
-    if (is_aligned) {
-        const int vectors = p.all_columns / 4, count = p.all_rows * vectors;
-#pragma unroll 4
-        for (int i = threadIdx.x; i < count; i += threads) {
-            const int r = i / vectors, c = i % vectors * 4;
-            *(float4 *)(p.to + r * p.to_row + c) = sp_attention_vector(p, scale, r, c);
-        }
-        return;
-    }
-    const bool by_rows = p.column == 1;
-    const int inner = by_rows ? p.all_columns : p.all_rows, count = p.all_rows * p.all_columns;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < count; i += threads) {
-        const int outer = i / inner, rest = i % inner;
-        const int r = by_rows ? outer : rest, c = by_rows ? rest : outer;
-        p.to[r * p.to_row + c] = sp_attention_element(p, scale, r, c);
-    }
-}
-
-/* ---- a warp's part of a block ---- */
-
-struct sp_attention_warp {
+/* The scores of a row by half a warp, the lanes of a reduction. */
+struct sp_attention_row {
     const sp_attention_constants &k;
-    const sp_attention_head &h;
-    const float *queries; /* of the warp */
-    float *scores;        /* of the warp */
-    float *chunk;         /* of the block */
-    int query_row, score_row, lane, threads;
-    int64_t first; /* query of the warp */
+    const float *mask;        /* of the row's query, or nullptr */
+    const uint8_t *condition; /* or nullptr */
+    float *scores;
+    int lane;
 
-    __device__ __forceinline__ bool is_there(int r) const
+    __device__ __forceinline__ sp_f32 filled(sp_f32 score, uint8_t given) const
     {
-        return first + r < k.rows;
-    }
-
-    __device__ __forceinline__ sp_f32 filled(sp_f32 score, int r, int key) const
-    {
-        const uint8_t given = h.condition[(first + r) * k.condition.row + key];
         return (given == 0) == k.fills_false ? sp_f32(k.fill) : score;
     }
 
     /* A score of its sum. */
-    __device__ __forceinline__ sp_f32 finish(sp_f32 sum, int r, int key) const
+    __device__ __forceinline__ sp_f32 finished(sp_f32 score, float addend, uint8_t given) const
     {
-        sp_f32 score = sp_attention_scaled(k.of_scores, sum);
-        if (!is_there(r)) return score;
-        if (h.condition && !k.is_condition_last) score = filled(score, r, key);
-        if (h.mask) score = score + h.mask[(first + r) * k.mask.row + key];
-        if (h.condition && k.is_condition_last) score = filled(score, r, key);
+        if (k.of_scores.kind != SP_SCALE_NONE) score = sp_attention_scaled(k.of_scores, score);
+        if (condition && !k.is_condition_last) score = filled(score, given);
+        if (mask) score = score + addend;
+        if (condition && k.is_condition_last) score = filled(score, given);
         return score;
     }
-};
 
-/* Adds `width` steps, a multiple of 4, to the chains of the warp's queries and each lane's keys. */
-SP_CUDA_FUNCTION void
-sp_attention_add_products(const sp_attention_warp &w, int depth, int width,
-                          sp_f32 (&chains)[SP_ATTENTION_ROWS][SP_ATTENTION_LANE_KEYS])
-{
-    const float *query = w.queries + depth, *keys = w.chunk + w.lane * SP_ATTENTION_CHUNK_ROW;
+    /* Finishes the scores; their maximum. Masks and conditions of several are loaded together. */
+    __device__ __forceinline__ sp_f32 finish() const
+    {
+        const int together = 8, keys = (int)k.keys;
+        sp_f32 most = sp_limits<sp_f32>::least();
 #pragma unroll 1
-    for (int d = 0; d < width; d += 4) {
-        float4 key[SP_ATTENTION_LANE_KEYS];
+        for (int first = lane; first < keys; first += together * 16) {
+            float addends[together];
+            uint8_t given[together];
 #pragma unroll
-        for (int i = 0; i < SP_ATTENTION_LANE_KEYS; i++) {
-            key[i] = *(const float4 *)(keys + i * SP_CUDA_LANES * SP_ATTENTION_CHUNK_ROW + d);
-        }
+            for (int i = 0; i < together; i++) {
+                const int key = first + i * 16;
+                addends[i] = mask && key < keys ? mask[key] : 0;
+                given[i] = condition && key < keys ? condition[key] : 0;
+            }
 #pragma unroll
-        for (int r = 0; r < SP_ATTENTION_ROWS; r++) {
-            const float4 q = *(const float4 *)(query + r * w.query_row + d);
-#pragma unroll
-            for (int i = 0; i < SP_ATTENTION_LANE_KEYS; i++) {
-                sp_f32 chain = chains[r][i];
-                chain = sp_step(chain, q.x, key[i].x);
-                chain = sp_step(chain, q.y, key[i].y);
-                chain = sp_step(chain, q.z, key[i].z);
-                chains[r][i] = sp_step(chain, q.w, key[i].w);
+            for (int i = 0; i < together; i++) {
+                const int key = first + i * 16;
+                if (key >= keys) continue;
+                const sp_f32 score = finished(scores[key], addends[i], given[i]);
+                scores[key] = score.v;
+                most = sp_join_max(most, score);
             }
         }
+        return sp_warp_tree(most, 16, [](sp_f32 a, sp_f32 b) { return sp_join_max(a, b); });
     }
-}
 
-/* The scores of keys [first, first + SP_ATTENTION_CHUNK_KEYS) that exist; most[r] becomes the
- * maximum of it and those that this lane has for query r. */
-SP_CUDA_FUNCTION void sp_attention_score_chunk(const sp_attention_warp &w, int first,
-                                               sp_f32 (&most)[SP_ATTENTION_ROWS])
-{
-    const sp_attention_constants &k = w.k;
-    const int depth = (int)k.depth, keys = (int)k.keys;
-    sp_f32 chains[SP_ATTENTION_ROWS][SP_ATTENTION_LANE_KEYS];
-#pragma unroll
-    for (int r = 0; r < SP_ATTENTION_ROWS; r++) {
-#pragma unroll
-        for (int i = 0; i < SP_ATTENTION_LANE_KEYS; i++) chains[r][i] = 0.0f;
-    }
-#pragma unroll 1
-    for (int d = 0; d < depth; d += SP_ATTENTION_CHUNK_DEPTH) {
-        const int left = depth - d;
-        const int width = left < SP_ATTENTION_CHUNK_DEPTH ? left : SP_ATTENTION_CHUNK_DEPTH;
-        const int padded = (width + 3) / 4 * 4;
-        __syncthreads();
-        sp_attention_load({w.h.key + first * k.key.row + d * k.key.column, k.key.row, k.key.column,
-                           keys - first, width, w.chunk, SP_ATTENTION_CHUNK_KEYS,
-                           SP_ATTENTION_CHUNK_DEPTH, SP_ATTENTION_CHUNK_ROW},
-                          k.of_key, w.threads);
-        __syncthreads();
-        if (w.is_there(0)) sp_attention_add_products(w, d, padded, chains);
-    }
-#pragma unroll
-    for (int i = 0; i < SP_ATTENTION_LANE_KEYS; i++) {
-        const int key = first + i * SP_CUDA_LANES + w.lane;
-        if (key >= w.score_row) continue;
-#pragma unroll
-        for (int r = 0; r < SP_ATTENTION_ROWS; r++) {
-            sp_f32 score = 0.0f;
-            if (key < keys) {
-                score = w.finish(sp_f32(0.0f) + chains[r][i], r, key);
-                most[r] = sp_join_max(most[r], score);
-            }
-            w.scores[r * w.score_row + key] = score.v;
-        }
-    }
-}
-
-/* Scores become weights. Half a warp, the lanes of a reduction, has a row: rows r and r + 2 are 16
- * banks apart. */
-SP_CUDA_FUNCTION void sp_attention_weigh(const sp_attention_warp &w,
-                                         const sp_f32 (&most)[SP_ATTENTION_ROWS])
-{
-    const int keys = (int)w.k.keys, half = w.lane / 16, lane = w.lane % 16;
-#pragma unroll 1
-    for (int pair = 0; pair < SP_ATTENTION_ROWS / 2; pair++) {
-        const int row = pair % 2 + pair / 2 * 4 + half * 2;
-        float *scores = w.scores + row * w.score_row;
-        sp_f32 largest = most[0], sum = 0.0f;
-#pragma unroll
-        for (int r = 1; r < SP_ATTENTION_ROWS; r++) largest = r == row ? most[r] : largest;
+    __device__ __forceinline__ void weigh(sp_f32 most) const
+    {
+        sp_f32 sum = 0.0f;
 #pragma unroll 4
-        for (int i = lane; i < keys; i += 16) {
-            const sp_f32 e = sp_expf(sp_f32(scores[i]) - largest);
+        for (int i = lane; i < k.keys; i += 16) {
+            const sp_f32 e = sp_expf(sp_f32(scores[i]) - most);
             scores[i] = e.v;
             sum = sum + e;
         }
         sum = sp_warp_tree(sum, 16, [](sp_f32 a, sp_f32 b) { return a + b; });
 #pragma unroll 4
-        for (int i = lane; i < keys; i += 16) scores[i] = (sp_f32(scores[i]) / sum).v;
+        for (int i = lane; i < k.keys; i += 16) scores[i] = (sp_f32(scores[i]) / sum).v;
     }
-}
+};
 
+/* Sums become weights. Rows r and r + 2 are 16 banks apart. */
 SP_CUDA_FUNCTION void sp_attention_weights(const sp_attention_warp &w)
 {
-    sp_f32 most[SP_ATTENTION_ROWS];
-#pragma unroll
-    for (int r = 0; r < SP_ATTENTION_ROWS; r++) most[r] = sp_limits<sp_f32>::least();
-#pragma unroll 1
-    for (int first = 0; first < w.k.keys; first += SP_ATTENTION_CHUNK_KEYS) {
-        sp_attention_score_chunk(w, first, most);
-    }
-#pragma unroll
-    for (int r = 0; r < SP_ATTENTION_ROWS; r++) {
-        most[r] = sp_warp_tree(most[r], SP_CUDA_LANES,
-                               [](sp_f32 a, sp_f32 b) { return sp_join_max(a, b); });
-    }
+    const int half = w.lane / 16;
     __syncwarp();
-    sp_attention_weigh(w, most);
+#pragma unroll 1
+    for (int pair = 0; pair < SP_ATTENTION_ROWS / 2; pair++) {
+        const int r = pair % 2 + pair / 2 * 4 + half * 2;
+        const int64_t query = w.is_there(r) ? w.first + r : w.k.rows - 1;
+        const sp_attention_row row = {
+            w.k, w.h.mask ? w.h.mask + query * w.k.mask.row : nullptr,
+            w.h.condition ? w.h.condition + query * w.k.condition.row : nullptr,
+            w.scores + r * w.score_row, w.lane % 16};
+        row.weigh(row.finish());
+    }
     __syncwarp();
 }
 
@@ -282,11 +114,12 @@ template <int groups> struct sp_attention_sums {
         chains[r][3] = sp_step(chains[r][3], weight, value.w);
     }
 
-    /* `count` values of the chunk, a multiple of 4, from value `first` on. */
-    __device__ __forceinline__ void add_values(const sp_attention_warp &w, int first, int count)
+    /* `count` values of the chunk, from value `first` on; those up to a multiple of 4 are 0. */
+    __device__ __forceinline__ void add_values(const sp_attention_warp &w, const float *chunk,
+                                               int first, int count)
     {
         const float *weights = w.scores + w.lane % groups * w.score_row + first;
-        const float *values = w.chunk + w.lane / groups * 4;
+        const float *values = chunk + w.lane / groups * 4;
 #pragma unroll 1
         for (int i = 0; i < count; i += 4) {
             float4 weight[rows];
@@ -343,33 +176,59 @@ template <int groups> struct sp_attention_sums {
     }
 };
 
-template <int groups> SP_CUDA_FUNCTION void sp_attention_results(const sp_attention_warp &w)
+/* Columns `column` ... of values `value` ..., to a chunk. */
+template <int columns>
+SP_CUDA_FUNCTION sp_attention_part sp_attention_value_part(const sp_attention_warp &w, int value,
+                                                           int column, float *chunk)
 {
-    const sp_attention_constants &k = w.k;
-    const sp_attention_scale none = {SP_SCALE_NONE, 0};
-    const int keys = (int)k.keys;
+    const int values = (int)w.k.keys - value, left = (int)w.k.columns - column;
+    return {w.h.value + value * w.k.value.row + column,
+            w.k.value.row,
+            1,
+            values < SP_ATTENTION_CHUNK_VALUES ? values : SP_ATTENTION_CHUNK_VALUES,
+            left < columns ? left : columns,
+            chunk,
+            SP_ATTENTION_CHUNK_VALUES,
+            columns,
+            columns};
+}
+
+/* All of a tile. */
+template <int groups> SP_CUDA_FUNCTION void sp_attention_tile(const sp_attention_warp &w)
+{
     typedef sp_attention_sums<groups> sums_type;
+    const int keys = (int)w.k.keys, columns = (int)w.k.columns;
+    const auto load = [&](int value, int column, float *chunk) {
+        sp_attention_load(sp_attention_value_part<sums_type::columns>(w, value, column, chunk),
+                          w.threads);
+    };
+    int n = sp_attention_scores(w, [&](float *chunk) { load(0, 0, chunk); });
+    sp_attention_weights(w);
+    sums_type sums;
+    int value = 0, column = 0; /* of chunk n */
+    sums.start();
 #pragma unroll 1
-    for (int64_t column = 0; column < k.columns; column += sums_type::columns) {
-        const int64_t columns = k.columns - column;
-        sums_type sums;
-        sums.start();
-#pragma unroll 1
-        for (int first = 0; first < keys; first += SP_ATTENTION_CHUNK_VALUES) {
-            const int left = keys - first;
-            const int count = left < SP_ATTENTION_CHUNK_VALUES ? left : SP_ATTENTION_CHUNK_VALUES;
-            __syncthreads();
-            sp_attention_load({w.h.value + first * k.value.row + column, k.value.row, 1, count,
-                               (int)(columns < sums_type::columns ? columns : sums_type::columns),
-                               w.chunk, SP_ATTENTION_CHUNK_VALUES, sums_type::columns,
-                               sums_type::columns},
-                              none, w.threads);
-            __syncthreads();
-            if (w.is_there(0)) sums.add_values(w, first, (count + 3) / 4 * 4);
-            const int end = first + SP_ATTENTION_CHUNK_VALUES;
-            if (end % SP_GEMM_SEGMENT == 0 || end >= keys) sums.end_segment();
+    while (column < columns) {
+        const bool is_last = value + SP_ATTENTION_CHUNK_VALUES >= keys;
+        const int next_value = is_last ? 0 : value + SP_ATTENTION_CHUNK_VALUES;
+        const int next_column = is_last ? column + sums_type::columns : column;
+        const int left = keys - value;
+        sp_attention_end_load();
+        if (next_column < columns) load(next_value, next_column, w.chunk(n + 1));
+        if (w.is_there(0)) {
+            sums.add_values(w, w.chunk(n), value,
+                            left < SP_ATTENTION_CHUNK_VALUES ? left : SP_ATTENTION_CHUNK_VALUES);
         }
-        sums.store(w, (int)column);
+        if ((value + SP_ATTENTION_CHUNK_VALUES) % SP_GEMM_SEGMENT == 0 || is_last) {
+            sums.end_segment();
+        }
+        if (is_last) {
+            sums.store(w, column);
+            sums.start();
+        }
+        value = next_value;
+        column = next_column;
+        n++;
     }
 }
 
@@ -383,7 +242,7 @@ SP_CUDA_KERNEL(attention_f32, sp_attention_constants)
     const int score_row = (int)sp_cuda_attention_score_row(&k);
     const int block_rows = warps * SP_ATTENTION_ROWS, threads = warps * SP_CUDA_LANES;
     float *scores = (float *)shared, *queries = scores + block_rows * score_row;
-    float *chunk = queries + block_rows * query_row;
+    float *chunks = queries + block_rows * query_row;
     const int64_t tiles = sp_cuda_tiles(k.rows, block_rows);
     const int64_t count = tiles * sp_cuda_attention_heads(&k);
 #pragma unroll 1
@@ -392,24 +251,34 @@ SP_CUDA_KERNEL(attention_f32, sp_attention_constants)
         const int64_t first = sp_take_coordinate(&head, tiles) * block_rows;
         const sp_attention_head h = sp_make_attention_head(bindings, k, head);
         const int64_t left = k.rows - first;
-        __syncthreads();
-        sp_attention_load({h.query + first * k.query.row, k.query.row, 1,
-                           left < block_rows ? (int)left : block_rows, (int)k.depth, queries,
-                           block_rows, query_row, query_row},
-                          k.of_query, threads);
         const int row = warp * SP_ATTENTION_ROWS;
+        const sp_attention_part queries_of = {h.query + first * k.query.row,
+                                              k.query.row,
+                                              1,
+                                              left < block_rows ? (int)left : block_rows,
+                                              (int)k.depth,
+                                              queries,
+                                              block_rows,
+                                              query_row,
+                                              query_row};
         const sp_attention_warp w = {k,
                                      h,
                                      queries + row * query_row,
                                      scores + row * score_row,
-                                     chunk,
+                                     chunks,
                                      query_row,
                                      score_row,
                                      sp_warp_lane(),
                                      threads,
                                      first + row};
-        sp_attention_weights(w);
-        if (k.columns > SP_ATTENTION_CHUNK_COLUMNS / 2) sp_attention_results<2>(w);
-        else sp_attention_results<4>(w);
+        __syncthreads(); /* the tile before has been computed */
+        sp_attention_load(sp_attention_key_part(w, 0, 0, w.chunk(0)), threads);
+        sp_attention_load(queries_of, threads);
+        if (k.of_query.kind != SP_SCALE_NONE) {
+            sp_attention_end_load();
+            sp_attention_scale_part(queries_of, k.of_query, threads);
+        }
+        if (k.columns > SP_ATTENTION_CHUNK_COLUMNS / 2) sp_attention_tile<2>(w);
+        else sp_attention_tile<4>(w);
     }
 }

@@ -8,7 +8,7 @@
  *
  *     the scores of the queries   [warps * SP_ATTENTION_ROWS][score row]
  *     the queries                 [warps * SP_ATTENTION_ROWS][query row]
- *     a chunk of keys or values   SP_ATTENTION_CHUNK
+ *     two chunks of keys or values, of SP_ATTENTION_CHUNK each
  */
 #ifndef SP_OPS_CUDA_ATTENTION_ATTENTION_TILE_H
 #define SP_OPS_CUDA_ATTENTION_ATTENTION_TILE_H
@@ -21,13 +21,14 @@
 #define SP_ATTENTION_WARPS SP_CUDA_WARPS
 
 /* Keys whose scores a warp computes at a time, several for each lane, and the elements of them that
- * a chunk has. Rows of the chunk are 4 banks apart from each other. */
+ * a chunk has. Rows of the chunk are 20 banks apart, so that the vectors of 8 lanes do not
+ * conflict. */
 #define SP_ATTENTION_LANE_KEYS 4
 #define SP_ATTENTION_CHUNK_KEYS (SP_ATTENTION_LANE_KEYS * SP_CUDA_LANES)
-#define SP_ATTENTION_CHUNK_DEPTH 32
+#define SP_ATTENTION_CHUNK_DEPTH 16
 #define SP_ATTENTION_CHUNK_ROW (SP_ATTENTION_CHUNK_DEPTH + 4)
 /* Values that a chunk has, a divisor of a segment, and columns of them. */
-#define SP_ATTENTION_CHUNK_VALUES 64
+#define SP_ATTENTION_CHUNK_VALUES 32
 #define SP_ATTENTION_CHUNK_COLUMNS 64
 
 #define SP_ATTENTION_CHUNK (SP_ATTENTION_CHUNK_KEYS * SP_ATTENTION_CHUNK_ROW)
@@ -49,7 +50,7 @@ SP_CUDA_FUNCTION int64_t sp_cuda_attention_score_row(const sp_attention_constant
 SP_CUDA_FUNCTION int64_t sp_cuda_attention_bytes(const sp_attention_constants *k, int64_t warps)
 {
     const int64_t row = sp_cuda_attention_query_row(k) + sp_cuda_attention_score_row(k);
-    return (warps * SP_ATTENTION_ROWS * row + SP_ATTENTION_CHUNK) * 4;
+    return (warps * SP_ATTENTION_ROWS * row + 2 * SP_ATTENTION_CHUNK) * 4;
 }
 
 /* Batch entries: heads of images. */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies from global to shared memory beside other work, complete after sp_await_copies by the
+ * thread that made them. Processors without them copy at once. */
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+
+/* Both addresses are multiples of 16. */
+SP_CUDA_FUNCTION void sp_copy_vector(float *to, const float *from)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+}
+
+SP_CUDA_FUNCTION void sp_copy_float(float *to, const float *from)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
+}
+
+SP_CUDA_FUNCTION void sp_await_copies()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+#else
+
+SP_CUDA_FUNCTION void sp_copy_vector(float *to, const float *from)
+{
+    *(float4 *)to = *(const float4 *)from;
+}
+
+SP_CUDA_FUNCTION void sp_copy_float(float *to, const float *from)
+{
+    *to = *from;
+}
+
+SP_CUDA_FUNCTION void sp_await_copies() {}
+
+#endif
