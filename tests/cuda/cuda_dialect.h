@@ -35,6 +35,7 @@ static inline void __syncwarp()
     __syncthreads();
 }
 float __shfl_xor_sync(unsigned mask, float value, int step);
+float __shfl_sync(unsigned mask, float value, int lane);
 
 /* Of the running block, allocated anew for each launch, so that a sanitizer finds its end. */
 extern float4 *shared_memory;

@@ -36,14 +36,24 @@ void __syncthreads()
     if (_setjmp(self->at) == 0) _longjmp(scheduler, 1);
 }
 
-float __shfl_xor_sync(unsigned, float value, int step)
+static float take_from(unsigned thread, float value)
 {
     static float given[MAX_THREADS];
     given[threadIdx.x] = value;
     __syncthreads();
-    const float taken = given[threadIdx.x ^ (unsigned)step];
+    const float taken = given[thread];
     __syncthreads();
     return taken;
+}
+
+float __shfl_xor_sync(unsigned, float value, int step)
+{
+    return take_from(threadIdx.x ^ (unsigned)step, value);
+}
+
+float __shfl_sync(unsigned, float value, int lane)
+{
+    return take_from(threadIdx.x / 32 * 32 + (unsigned)lane, value);
 }
 
 static void thread_main()

@@ -154,6 +154,64 @@ TEST(normalisations_in_steps_have_the_bits_of_the_cpu)
     sp_fpenv_leave(before);
 }
 
+/* At both sides of where a row gets more registers, more warps, or no longer fits them. */
+static const int64_t ends[] = {1, 16, 32, 128, 256, 512, 768, 1024, 2048, 4096};
+
+static void check_softmax(uint64_t seed)
+{
+    data_random random = {seed};
+    const int64_t extent = ends[seed % SP_COUNT_OF(ends)] + pick(&random, 0, 1);
+    const sp_axis_constants k = {.rows = pick(&random, 1, 9),
+                                 .extent = extent,
+                                 .inner = 1,
+                                 .tile_rows = 7,
+                                 .is_log = pick(&random, 0, 1) != 0};
+    fused_call call = {.kernel = SP_KERNEL_ID_softmax_f32,
+                       .constants = &k,
+                       .count = k.rows,
+                       .per_tile = k.tile_rows,
+                       .operands = {floats_of(&random, k.rows * extent)},
+                       .operand_count = 1,
+                       .out = k.rows * extent};
+    spoil(&random, call.operands[0], call.out);
+    check(&call);
+}
+
+static void check_norm(uint64_t seed)
+{
+    data_random random = {seed};
+    const int64_t span = pick(&random, 1, 2); /* elements with one scale */
+    const int64_t extent = (ends[seed % SP_COUNT_OF(ends)] + pick(&random, 0, 1)) / span * span;
+    const sp_norm_constants k = {.rows = pick(&random, 1, 9),
+                                 .extent = extent > 0 ? extent : span,
+                                 .tile_rows = 7,
+                                 .scale_rows = 1,
+                                 .span = span,
+                                 .epsilon = 1e-5f,
+                                 .has_bias = pick(&random, 0, 1) != 0};
+    fused_call call = {
+        .kernel = SP_KERNEL_ID_norm_f32,
+        .constants = &k,
+        .count = k.rows,
+        .per_tile = k.tile_rows,
+        .operands = {floats_of(&random, k.rows * k.extent), floats_of(&random, k.extent)},
+        .operand_count = 2,
+        .out = k.rows * k.extent};
+    spoil(&random, call.operands[0], call.out);
+    if (k.has_bias) call.operands[call.operand_count++] = floats_of(&random, k.extent);
+    check(&call);
+}
+
+TEST(rows_of_any_length_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 0; i < test_count(1000, 80); i++) {
+        check_softmax(i);
+        check_norm(i);
+    }
+    sp_fpenv_leave(before);
+}
+
 static void check_row_affine(uint64_t seed)
 {
     data_random random = {seed};

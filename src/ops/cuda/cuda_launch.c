@@ -229,6 +229,25 @@ void sp__cuda_shape_axis(const void *constants, sp_launch_shape *out)
     set_reductions(k->rows, k->extent, k->inner > 1, out);
 }
 
+/* Rows of neighbouring elements, in registers if they fit. */
+static void set_rows(int64_t rows, int64_t extent, sp_launch_shape *out)
+{
+    const int64_t warps = sp_cuda_row_warps(extent);
+    if (warps == 0) {
+        set_reductions(rows, extent, false, out);
+        return;
+    }
+    set_grid(warps > 1 ? rows : sp_cuda_tiles(rows, SP_CUDA_ROW_BLOCK), 1, 1, out);
+    out->block[0] = (uint32_t)((warps > 1 ? warps : SP_CUDA_ROW_BLOCK) * SP_CUDA_LANES);
+}
+
+void sp__cuda_shape_softmax(const void *constants, sp_launch_shape *out)
+{
+    const sp_axis_constants *k = constants;
+    if (k->inner > 1) sp__cuda_shape_axis(constants, out);
+    else set_rows(k->rows, k->extent, out);
+}
+
 void sp__cuda_shape_cumsum(const void *constants, sp_launch_shape *out)
 {
     set_threads(((const sp_axis_constants *)constants)->rows, out);
@@ -237,13 +256,13 @@ void sp__cuda_shape_cumsum(const void *constants, sp_launch_shape *out)
 void sp__cuda_shape_norm(const void *constants, sp_launch_shape *out)
 {
     const sp_norm_constants *k = constants;
-    set_reductions(k->rows, k->extent, false, out);
+    set_rows(k->rows, k->extent, out);
 }
 
 void sp__cuda_shape_row_norm(const void *constants, sp_launch_shape *out)
 {
     const sp_row_norm_constants *k = constants;
-    set_reductions(k->rows, k->extent, false, out);
+    set_rows(k->rows, k->extent, out);
 }
 
 void sp__cuda_shape_row_affine(const void *constants, sp_launch_shape *out)

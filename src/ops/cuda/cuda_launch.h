@@ -24,6 +24,7 @@
     X(cast)                                                                                        \
     X(reduce)                                                                                      \
     X(axis)                                                                                        \
+    X(softmax)                                                                                     \
     X(cumsum)                                                                                      \
     X(norm)                                                                                        \
     X(row_norm)                                                                                    \

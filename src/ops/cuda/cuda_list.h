@@ -105,7 +105,7 @@
     X(cumsum_i64, axis, cumsum)
 
 #define SP_CUDA_NORM_KERNELS(X)                                                                    \
-    X(softmax_f32, axis, axis) X(softmax_f64, axis, axis) X(softmax_f16, axis, axis)               \
+    X(softmax_f32, axis, softmax) X(softmax_f64, axis, axis) X(softmax_f16, axis, axis)               \
     X(lp_norm_f32, axis, axis)                                                                     \
     X(norm_f32, norm, norm)                                                                        \
     X(row_norm_f32, row_norm, row_norm)                                                            \

@@ -151,9 +151,11 @@ sp_add_cuda_program(norm
     math/half.h
     cuda/arch/half.cuh
     math/pow_f32.h
+    cuda/arch/warp.cuh
     cuda/reduce/lanes.cuh
     cuda/reduce/joins.cuh
     cuda/reduce/axis_rows.cuh
+    cuda/reduce/rows.cuh
     cuda/reduce/softmax.cu
     cuda/reduce/norm.cu)
 sp_add_cuda_program(move

@@ -59,6 +59,15 @@ SP_CUDA_FUNCTION int64_t sp_cuda_reduction_blocks(int64_t count, int64_t extent,
     return is_wide ? count : sp_cuda_tiles(count, SP_CUDA_REDUCTIONS);
 }
 
+/* Warps that keep a row of neighbouring elements in registers; 0: it is too long. Blocks of rows
+ * with one warp have SP_CUDA_ROW_BLOCK of them. */
+#define SP_CUDA_ROW_BLOCK 4
+SP_CUDA_FUNCTION int64_t sp_cuda_row_warps(int64_t extent)
+{
+    if (extent > SP_CUDA_REDUCTION) return 0;
+    return extent > SP_CUDA_LANES * SP_CUDA_LANES ? SP_CUDA_WARPS : 1;
+}
+
 /* The limit of a grid along y and z on every GPU. */
 #define SP_CUDA_MAX_OUTER_BLOCKS 0xffff
 

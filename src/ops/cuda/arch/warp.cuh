@@ -15,6 +15,12 @@ SP_CUDA_FUNCTION sp_f32 sp_warp_exchange(sp_f32 x, int step)
     return __shfl_xor_sync(SP_WHOLE_WARP, x.v, step);
 }
 
+/* What the thread of that lane gives. */
+SP_CUDA_FUNCTION sp_f32 sp_warp_take(sp_f32 x, int lane)
+{
+    return __shfl_sync(SP_WHOLE_WARP, x.v, lane);
+}
+
 /* The combination of the values of `lanes` neighbouring threads, a power of two, for all of them:
  * by the tree of steps lanes / 2 ... 2, 1. The combination has the same bits in either order, so
  * each thread computes those of the tree's root. */

@@ -106,63 +106,168 @@ SP_CUDA_FUNCTION sp_f32 sp_row_variance(const sp_lane_place &place, const float 
     return sum / (float)n;
 }
 
+/* A row that is kept, and one of a slot of lanes: what both have, for the kernels. */
+struct sp_slot_row {
+    const sp_lane_place &place;
+    const float *x;
+    int64_t extent;
+    bool is_there;
+    sp_f32 *pool;
+
+    __device__ __forceinline__ bool is_first() const
+    {
+        return sp_is_first_lane(place);
+    }
+    __device__ __forceinline__ sp_f32 mean()
+    {
+        return sp_row_mean(place, x, extent, is_there, pool);
+    }
+    __device__ __forceinline__ sp_f32 variance(sp_f32 shift)
+    {
+        return sp_row_variance(place, x, extent, shift, is_there, pool);
+    }
+    template <class Body> __device__ __forceinline__ void each(Body body) const
+    {
+        sp_lane_each(place, extent, [&](int64_t i) { body(i, sp_f32(x[i])); });
+    }
+    template <class Body> __device__ __forceinline__ void each_index(Body body) const
+    {
+        sp_lane_each(place, extent, body);
+    }
+};
+
+template <class Kept> struct sp_register_row {
+    Kept &kept;
+    int64_t extent;
+
+    __device__ __forceinline__ bool is_first() const
+    {
+        return kept.thread == 0;
+    }
+    __device__ __forceinline__ sp_f32 mean()
+    {
+        return kept.sum([](sp_f32 &value) { return value; }) / sp_f32((float)extent);
+    }
+    __device__ __forceinline__ sp_f32 variance(sp_f32 shift)
+    {
+        const sp_f32 sum = kept.sum([&](sp_f32 &value) {
+            const sp_f32 distance = value - shift;
+            return distance * distance;
+        });
+        return sum / sp_f32((float)extent);
+    }
+    template <class Body> __device__ __forceinline__ void each(Body body) const
+    {
+        kept.each([&](int i, sp_f32 value) { body(i, value); });
+    }
+    template <class Body> __device__ __forceinline__ void each_index(Body body) const
+    {
+        kept.each_index(body);
+    }
+};
+
+template <class Body> struct sp_body_of_kept {
+    const Body &body;
+    int64_t extent;
+
+    template <class Kept>
+    __device__ __forceinline__ void operator()(Kept &kept, int64_t row, bool is_there) const
+    {
+        sp_register_row<Kept> of = {kept, extent};
+        body(of, row, is_there);
+    }
+};
+
+/* body(row's statistics, row, is_there) for each row of this block. */
+template <class Body>
+SP_CUDA_FUNCTION void sp_each_norm_row(const float *x, int64_t rows, int64_t extent, sp_f32 *pool,
+                                       const Body &body)
+{
+    if (sp_cuda_row_warps(extent) > 0) {
+        sp_each_row(x, rows, extent, pool, sp_body_of_kept<Body>{body, extent});
+        return;
+    }
+    sp_each_lane_row(rows, extent, false,
+                     [&](const sp_lane_place &place, int64_t row, bool is_there) {
+                         sp_slot_row of = {place, x + (is_there ? row * extent : 0), extent,
+                                           is_there, pool};
+                         body(of, row, is_there);
+                     });
+}
+
+struct sp_norm_body {
+    const sp_norm_constants &k;
+    const float *scales, *biases;
+    float *y, *means, *inverses;
+
+    template <class Row>
+    __device__ __forceinline__ void operator()(Row &of, int64_t row, bool is_there) const
+    {
+        const sp_f32 mean = of.mean(), variance = of.variance(mean);
+        const sp_f32 inverse = sp_f32(1.0f) / sp_sqrt(variance + k.epsilon);
+        if (!is_there) return;
+        if (means && of.is_first()) means[row] = sp_store(mean);
+        if (inverses && of.is_first()) inverses[row] = sp_store(inverse);
+        int64_t rest = row;
+        const int64_t first = sp_take_coordinate(&rest, k.scale_rows) * k.scale_row;
+        float *to = y + row * k.extent;
+        of.each([&](int64_t i, sp_f32 value) {
+            const int64_t at = first + (k.span == 1 ? i : sp_quotient(i, k.span));
+            const sp_f32 distance = (value - mean) * inverse * scales[at];
+            to[i] = sp_store(biases ? distance + biases[at] : distance);
+        });
+    }
+};
+
 SP_CUDA_KERNEL(norm_f32, sp_norm_constants)
 {
-    __shared__ sp_f32 pool[SP_LANE_POOL];
-    const float *x = (const float *)bindings.at[0], *scales = (const float *)bindings.at[1];
+    __shared__ sp_f32 pool[SP_ROW_POOL];
     int next = 2;
     const float *biases = k.has_bias ? (const float *)bindings.at[next++] : nullptr;
     float *y = (float *)bindings.at[next++];
     float *means = k.has_mean ? (float *)bindings.at[next++] : nullptr;
     float *inverses = k.has_inverse ? (float *)bindings.at[next++] : nullptr;
-    sp_each_lane_row(
-        k.rows, k.extent, false, [&](const sp_lane_place &place, int64_t row, bool is_there) {
-            const int64_t first = is_there ? row * k.extent : 0;
-            const sp_f32 mean = sp_row_mean(place, x + first, k.extent, is_there, pool);
-            const sp_f32 variance =
-                sp_row_variance(place, x + first, k.extent, mean, is_there, pool);
-            const sp_f32 inverse = sp_f32(1.0f) / sp_sqrt(variance + k.epsilon);
-            if (!is_there) return;
-            if (means && sp_is_first_lane(place)) means[row] = sp_store(mean);
-            if (inverses && sp_is_first_lane(place)) inverses[row] = sp_store(inverse);
-            int64_t rest = row;
-            const int64_t at = sp_take_coordinate(&rest, k.scale_rows) * k.scale_row;
-            sp_lane_each(place, k.extent, [&](int64_t i) {
-                const int64_t of = at + sp_quotient(i, k.span);
-                const sp_f32 distance = (sp_f32(x[first + i]) - mean) * inverse * scales[of];
-                y[first + i] = sp_store(biases ? distance + biases[of] : distance);
-            });
-        });
+    const sp_norm_body body = {k, (const float *)bindings.at[1], biases, y, means, inverses};
+    sp_each_norm_row((const float *)bindings.at[0], k.rows, k.extent, pool, body);
 }
 
 /* A normalisation that was written in steps. */
+struct sp_row_norm_body {
+    const sp_row_norm_constants &k;
+    sp_f32 epsilon;
+    const float *scale, *bias;
+    float *y;
+
+    template <class Row>
+    __device__ __forceinline__ void operator()(Row &of, int64_t row, bool is_there) const
+    {
+        sp_f32 mean = 0.0f;
+        if (k.is_centred) mean = of.mean();
+        const sp_f32 deviation = sp_sqrt(of.variance(mean) + epsilon);
+        const sp_f32 reciprocal = sp_f32(1.0f) / deviation;
+        if (!is_there) return;
+        float *to = y + row * k.extent;
+        of.each([&](int64_t i, sp_f32 value) {
+            const sp_f32 distance = value - mean;
+            sp_f32 out = k.by_reciprocal ? distance * reciprocal : distance / deviation;
+            if (scale) out = out * scale[i];
+            if (bias) out = out + bias[i];
+            to[i] = sp_store(out);
+        });
+        if (k.activation == SP_ACTIVATION_NONE) return;
+        of.each_index([&](int64_t i) { to[i] = sp_activate(k.activation, to[i]); });
+    }
+};
+
 SP_CUDA_KERNEL(row_norm_f32, sp_row_norm_constants)
 {
-    __shared__ sp_f32 pool[SP_LANE_POOL];
-    const float *x = (const float *)bindings.at[0];
-    const sp_f32 epsilon = *(const float *)bindings.at[1];
+    __shared__ sp_f32 pool[SP_ROW_POOL];
     int next = 2;
     const float *scale = k.has_scale ? (const float *)bindings.at[next++] : nullptr;
     const float *bias = k.has_bias ? (const float *)bindings.at[next++] : nullptr;
-    float *y = (float *)bindings.at[next];
-    sp_each_lane_row(
-        k.rows, k.extent, false, [&](const sp_lane_place &place, int64_t row, bool is_there) {
-            const int64_t first = is_there ? row * k.extent : 0;
-            sp_f32 mean = 0.0f;
-            if (k.is_centred) mean = sp_row_mean(place, x + first, k.extent, is_there, pool);
-            const sp_f32 variance =
-                sp_row_variance(place, x + first, k.extent, mean, is_there, pool);
-            const sp_f32 deviation = sp_sqrt(variance + epsilon);
-            const sp_f32 reciprocal = sp_f32(1.0f) / deviation;
-            if (!is_there) return;
-            sp_lane_each(place, k.extent, [&](int64_t i) {
-                const sp_f32 distance = sp_f32(x[first + i]) - mean;
-                sp_f32 out = k.by_reciprocal ? distance * reciprocal : distance / deviation;
-                if (scale) out = out * scale[i];
-                if (bias) out = out + bias[i];
-                y[first + i] = sp_activate(k.activation, sp_store(out));
-            });
-        });
+    const sp_row_norm_body body = {k, *(const float *)bindings.at[1], scale, bias,
+                                   (float *)bindings.at[next]};
+    sp_each_norm_row((const float *)bindings.at[0], k.rows, k.extent, pool, body);
 }
 
 /* x / norm; 0 for rows with a norm of 0 */

@@ -50,10 +50,10 @@ template <class E> struct sp_softmax_row {
 };
 
 template <class E>
-SP_CUDA_FUNCTION void sp_softmax(const sp_gpu_bindings &bindings, const sp_axis_constants &k)
+SP_CUDA_FUNCTION void sp_softmax(const sp_gpu_bindings &bindings, const sp_axis_constants &k,
+                                 sp_wide<E> *pool)
 {
     typedef sp_wide<E> T;
-    __shared__ T pool[SP_LANE_POOL];
     const bool keeps = sizeof(E) == sizeof(T) && !k.is_log;
     sp_each_axis_row(k, [&](const sp_lane_place &place, int64_t row, bool is_there) {
         const int64_t at = is_there ? sp_axis_row_at(k, row) : 0;
@@ -67,9 +67,43 @@ SP_CUDA_FUNCTION void sp_softmax(const sp_gpu_bindings &bindings, const sp_axis_
 #define SP_SOFTMAX_KERNEL(suffix, E)                                                               \
     SP_CUDA_KERNEL(softmax_##suffix, sp_axis_constants)                                            \
     {                                                                                              \
-        sp_softmax<E>(bindings, k);                                                                \
+        __shared__ sp_wide<E> pool[SP_LANE_POOL];                                                  \
+        sp_softmax<E>(bindings, k, pool);                                                             \
     }
 
-SP_SOFTMAX_KERNEL(f32, float)
 SP_SOFTMAX_KERNEL(f64, double)
 SP_SOFTMAX_KERNEL(f16, sp_f16)
+
+/* Of rows that are kept in registers. */
+struct sp_softmax_of_kept {
+    const sp_axis_constants &k;
+    float *y;
+
+    template <class Kept>
+    __device__ __forceinline__ void operator()(Kept &kept, int64_t row, bool is_there) const
+    {
+        const sp_f32 most = kept.most();
+        const sp_f32 sum = kept.sum([&](sp_f32 &value) {
+            const sp_f32 e = sp_expf(value - most);
+            if (!k.is_log) value = e;
+            return e;
+        });
+        if (!is_there) return;
+        float *to = y + row * k.extent;
+        const sp_f32 base = k.is_log ? sp_log(sum) : sp_f32(0.0f);
+        kept.each([&](int i, sp_f32 value) {
+            to[i] = sp_store(k.is_log ? value - most - base : value / sum);
+        });
+    }
+};
+
+SP_CUDA_KERNEL(softmax_f32, sp_axis_constants)
+{
+    __shared__ sp_f32 pool[SP_ROW_POOL];
+    if (k.inner == 1 && sp_cuda_row_warps(k.extent) > 0) {
+        const sp_softmax_of_kept of = {k, (float *)bindings.at[1]};
+        sp_each_row((const float *)bindings.at[0], k.rows, k.extent, pool, of);
+    } else {
+        sp_softmax<float>(bindings, k, pool);
+    }
+}
