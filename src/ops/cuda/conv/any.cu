@@ -99,30 +99,56 @@ struct sp_tap_steps {
     int64_t first, step, last, begin, back;
 };
 
-SP_CUDA_FUNCTION sp_tap_steps sp_find_taps(const sp_window_constants &w, int axis, int64_t place)
+/* The first tap whose distance from the coordinate is a multiple of the stride; `kernel` or more:
+ * none. `step`: from one such tap to the next. */
+SP_CUDA_FUNCTION int64_t sp_first_tap(int64_t place, int64_t stride, int64_t dilation,
+                                      int64_t step, int64_t kernel)
 {
-    const int64_t stride = w.stride[axis], dilation = w.dilation[axis], kernel = w.kernel[axis];
-    int64_t a = stride, b = dilation % stride; /* a becomes the greatest common divisor */
+    if (dilation == 1) return place - sp_quotient(place, stride) * stride;
+    const int64_t most = step < kernel ? step : kernel;
+    int64_t rest = place - sp_quotient(place, stride) * stride; /* of the distance */
+    const int64_t less = dilation - sp_quotient(dilation, stride) * stride;
+#pragma unroll 1
+    for (int64_t tap = 0; tap < most; tap++) {
+        if (rest == 0) return tap;
+        rest -= less;
+        if (rest < 0) rest += stride;
+    }
+    return kernel;
+}
+
+SP_CUDA_FUNCTION int64_t sp_common_divisor(int64_t a, int64_t b)
+{
 #pragma unroll 1
     while (b != 0) {
-        const int64_t rest = a % b;
+        const int64_t rest = a - sp_quotient(a, b) * b;
         a = b;
         b = rest;
     }
-    sp_tap_steps taps = {0, stride / a, kernel, 0, dilation / a};
-    const int64_t most = taps.step < kernel ? taps.step : kernel;
-#pragma unroll 1
-    while (taps.first < most && (place - taps.first * dilation) % stride != 0) taps.first++;
-    if (taps.first == most) taps.first = kernel;
+    return a;
+}
+
+SP_CUDA_FUNCTION sp_tap_steps sp_find_taps(const sp_window_constants &w, int axis, int64_t place)
+{
+    const int64_t stride = w.stride[axis], dilation = w.dilation[axis], kernel = w.kernel[axis];
+    const int64_t divisor = dilation == 1 ? 1 : sp_common_divisor(stride, dilation);
+    sp_tap_steps taps = {0, stride, kernel, 0, dilation};
+    if (divisor > 1) {
+        taps.step = sp_quotient(stride, divisor);
+        taps.back = sp_quotient(dilation, divisor);
+    }
+    taps.first = sp_first_tap(place, stride, dilation, taps.step, kernel);
+    const int64_t reach = dilation == 1 ? place + 1 : sp_quotient(place, dilation) + 1;
+    if (reach < kernel) taps.last = reach; /* later taps are at a distance below 0 */
+    if (taps.first >= taps.last) return taps;
     /* Inputs descend: without those beyond the end, and before the first. */
-    taps.begin = (place - taps.first * dilation) / stride;
-    if (taps.first < kernel && taps.begin >= w.in[axis]) {
-        const int64_t skip = (taps.begin - w.in[axis] + taps.back) / taps.back;
+    taps.begin = sp_quotient(place - taps.first * dilation, stride);
+    if (taps.begin >= w.in[axis]) {
+        const int64_t over = taps.begin - w.in[axis];
+        const int64_t skip = taps.back == 1 ? over + 1 : sp_quotient(over + taps.back, taps.back);
         taps.first += skip * taps.step;
         taps.begin -= skip * taps.back;
     }
-    const int64_t reach = place / dilation + 1; /* taps at a distance below 0 */
-    if (reach < kernel) taps.last = reach;
     return taps;
 }
 
