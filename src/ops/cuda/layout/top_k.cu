@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first elements of a line, in order (ops/cpu/layout/top_k.c). A thread has an element and
  * counts those of its line that come before it: the order is unique, and no thread waits for
- * another one. */
+ * another one. It stops at `count` of them, which most have after some steps: they are searched for
+ * on both sides of the element, from it on, so that no order of a line makes all of them far. */
 
 /* A NaN is larger than all numbers. */
 template <class E> SP_CUDA_FUNCTION bool sp_is_more(E a, E b)
@@ -9,17 +10,28 @@ template <class E> SP_CUDA_FUNCTION bool sp_is_more(E a, E b)
     return a > b || (a != a && b == b);
 }
 
+/* The number of elements of the line that come before element `at`, or at least `count`. */
 template <class E>
 SP_CUDA_FUNCTION int64_t sp_rank_in_line(const sp_top_k_constants &k, const E *line, int64_t at)
 {
+    const int together = 4; /* on each side */
     const E value = line[at * k.inner];
-    int64_t rank = 0;
-#pragma unroll 4
-    for (int64_t i = 0; i < k.axis; i++) {
+    const auto is_before = [&](int64_t i) {
+        if (i < 0 || i >= k.axis) return false;
         const E other = line[i * k.inner];
         const bool is_more = sp_is_more(other, value), is_less = sp_is_more(value, other);
-        const bool is_before = is_more || is_less ? is_more == k.is_largest : i < at;
-        rank += is_before;
+        return is_more || is_less ? is_more == k.is_largest : i < at;
+    };
+    const int64_t before = at, behind = k.axis - 1 - at;
+    const int64_t most = before > behind ? before : behind; /* distance of an element */
+    int64_t rank = 0;
+#pragma unroll 1
+    for (int64_t far = 1; far <= most && rank < k.count; far += together) {
+#pragma unroll
+        for (int i = 0; i < together; i++) {
+            rank += is_before(at - far - i);
+            rank += is_before(at + far + i);
+        }
     }
     return rank;
 }
