@@ -250,7 +250,9 @@ void sp__cuda_shape_softmax(const void *constants, sp_launch_shape *out)
 
 void sp__cuda_shape_cumsum(const void *constants, sp_launch_shape *out)
 {
-    set_threads(((const sp_axis_constants *)constants)->rows, out);
+    const sp_axis_constants *k = constants;
+    if (k->inner > 1) set_threads(k->rows, out);
+    else set_grid(sp_cuda_tiles(k->rows, SP_CUDA_CUMSUM_ROWS), 1, 1, out);
 }
 
 void sp__cuda_shape_norm(const void *constants, sp_launch_shape *out)

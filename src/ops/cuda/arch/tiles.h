@@ -68,6 +68,9 @@ SP_CUDA_FUNCTION int64_t sp_cuda_row_warps(int64_t extent)
     return extent > SP_CUDA_LANES * SP_CUDA_LANES ? SP_CUDA_WARPS : 1;
 }
 
+/* Rows of neighbouring elements that a block has of a running sum. */
+#define SP_CUDA_CUMSUM_ROWS 8
+
 /* The limit of a grid along y and z on every GPU. */
 #define SP_CUDA_MAX_OUTER_BLOCKS 0xffff
 

@@ -81,24 +81,111 @@ SP_CUDA_KERNEL(hardmax_f32, sp_axis_constants)
     });
 }
 
-/* ---- running sums: rounded additions in order, from +0; a thread has a row ---- */
+/* ---- running sums: rounded additions in order, from +0 ---- */
 
-template <class E, class Sum>
-SP_CUDA_FUNCTION void sp_cumsum(const sp_gpu_bindings &bindings, const sp_axis_constants &k)
+/* What element `at` of a chain becomes. */
+template <class Sum> SP_CUDA_FUNCTION Sum sp_next_sum(const sp_axis_constants &k, Sum *sum, Sum x)
 {
-    const E *x = (const E *)bindings.at[0];
-    E *y = (E *)bindings.at[1];
+    const Sum before = *sum;
+    *sum = before + x;
+    return k.is_exclusive ? before : *sum;
+}
+
+/* Columns: neighbouring threads have neighbouring chains. */
+template <class E, class Sum>
+SP_CUDA_FUNCTION void sp_cumsum_columns(const sp_axis_constants &k, const E *x, E *y)
+{
 #pragma unroll 1
     for (int64_t row = sp_thread_index(); row < k.rows; row += sp_thread_stride()) {
         const int64_t first = sp_axis_row_at(k, row);
         Sum sum = 0;
-#pragma unroll 4
+#pragma unroll 8
         for (int64_t i = 0; i < k.extent; i++) {
             const int64_t at = first + (k.is_reverse ? k.extent - 1 - i : i) * k.inner;
-            const Sum next = sum + Sum(x[at]);
-            y[at] = sp_stored<E>::from(sp_wide<E>(k.is_exclusive ? sum : next));
-            sum = next;
+            y[at] = sp_stored<E>::from(sp_wide<E>(sp_next_sum(k, &sum, Sum(x[at]))));
         }
+    }
+}
+
+/* Rows: a block has SP_CUDA_CUMSUM_ROWS of them, some elements of each at a time, in shared memory.
+ * One thread adds a row's; all load the next ones before that, and store what it has left. */
+template <class E, class Sum> struct sp_cumsum_rows {
+    static const int columns = 128, row_stride = columns + 1;
+    static const int each = SP_CUDA_CUMSUM_ROWS * columns / SP_CUDA_THREADS;
+    const sp_axis_constants &k;
+    const E *x;
+    E *y;
+    Sum *tile;
+    int64_t row; /* the block's first */
+
+    /* The place of this thread's element `i` of those from `first` on in the order of the chain; -1:
+     * none. */
+    __device__ __forceinline__ int64_t place(int64_t first, int i) const
+    {
+        const int at = threadIdx.x + i * SP_CUDA_THREADS;
+        const int64_t of_row = row + at / columns, step = first + at % columns;
+        if (of_row >= k.rows || step >= k.extent) return -1;
+        return of_row * k.extent + (k.is_reverse ? k.extent - 1 - step : step);
+    }
+
+    __device__ __forceinline__ Sum *cell(int i) const
+    {
+        const int at = threadIdx.x + i * SP_CUDA_THREADS;
+        return tile + at / columns * row_stride + at % columns;
+    }
+
+    __device__ __forceinline__ void load(int64_t first, Sum (&values)[each]) const
+    {
+#pragma unroll
+        for (int i = 0; i < each; i++) {
+            const int64_t at = place(first, i);
+            values[i] = at >= 0 ? Sum(x[at]) : Sum(0);
+        }
+    }
+
+    __device__ __forceinline__ void add(Sum *sum) const
+    {
+        Sum *cells = tile + threadIdx.x * row_stride;
+#pragma unroll 16
+        for (int i = 0; i < columns; i++) cells[i] = sp_next_sum(k, sum, cells[i]);
+    }
+
+    __device__ __forceinline__ void run() const
+    {
+        Sum values[each], sum = 0;
+        load(0, values);
+#pragma unroll 1
+        for (int64_t first = 0; first < k.extent; first += columns) {
+#pragma unroll
+            for (int i = 0; i < each; i++) *cell(i) = values[i];
+            __syncthreads();
+            load(first + columns, values);
+            if (threadIdx.x < SP_CUDA_CUMSUM_ROWS) add(&sum);
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < each; i++) {
+                const int64_t at = place(first, i);
+                if (at >= 0) y[at] = sp_stored<E>::from(sp_wide<E>(*cell(i)));
+            }
+        }
+    }
+};
+
+template <class E, class Sum>
+SP_CUDA_FUNCTION void sp_cumsum(const sp_gpu_bindings &bindings, const sp_axis_constants &k)
+{
+    __shared__ Sum tile[SP_CUDA_CUMSUM_ROWS * sp_cumsum_rows<E, Sum>::row_stride];
+    const E *x = (const E *)bindings.at[0];
+    E *y = (E *)bindings.at[1];
+    if (k.inner > 1) {
+        sp_cumsum_columns<E, Sum>(k, x, y);
+        return;
+    }
+#pragma unroll 1
+    for (int64_t row = (int64_t)blockIdx.x * SP_CUDA_CUMSUM_ROWS; row < k.rows;
+         row += (int64_t)gridDim.x * SP_CUDA_CUMSUM_ROWS) {
+        const sp_cumsum_rows<E, Sum> of = {k, x, y, tile, row};
+        of.run();
     }
 }
 
