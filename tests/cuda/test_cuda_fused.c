@@ -21,6 +21,7 @@ typedef struct fused_call {
     float *operands[MAX_OPERANDS];
     uint32_t operand_count;
     int64_t out;
+    bool is_updated; /* the last operand has numbers before */
 } fused_call;
 
 static float *floats_of(data_random *random, int64_t count)
@@ -56,8 +57,8 @@ static bool is_same(const fused_call *call)
     for (uint32_t i = 0; i < call->operand_count; i++) bindings[i] = call->operands[i];
     float *wanted = malloc(bytes + 1), *got = malloc(bytes + 1);
     if (wanted == NULL || got == NULL) abort();
-    memset(wanted, 0xa5, bytes);
-    memset(got, 0xa5, bytes);
+    memset(wanted, call->is_updated ? 0x3e : 0xa5, bytes);
+    memset(got, call->is_updated ? 0x3e : 0xa5, bytes);
     const uint32_t tiles =
         (uint32_t)sp__lower_tiles((uint64_t)call->count, (uint64_t)call->per_tile);
     bindings[call->operand_count] = wanted;
@@ -307,6 +308,70 @@ TEST(look_ups_have_the_bits_of_the_cpu)
         check_look_up(i);
         check_look_up_pack(i);
     }
+    sp_fpenv_leave(before);
+}
+
+/* ---- long chains, lines and lists of updates ---- */
+
+static void check_cumsum(uint64_t seed)
+{
+    data_random random = {seed};
+    const sp_axis_constants k = {.rows = pick(&random, 1, 20),
+                                 .extent = pick(&random, 1, 500),
+                                 .inner = 1,
+                                 .tile_rows = 7,
+                                 .is_exclusive = pick(&random, 0, 1) != 0,
+                                 .is_reverse = pick(&random, 0, 1) != 0};
+    fused_call call = {.kernel = SP_KERNEL_ID_cumsum_f32,
+                       .constants = &k,
+                       .count = k.rows,
+                       .per_tile = k.tile_rows,
+                       .operands = {floats_of(&random, k.rows * k.extent)},
+                       .operand_count = 1,
+                       .out = k.rows * k.extent};
+    spoil(&random, call.operands[0], call.out);
+    check(&call);
+}
+
+TEST(running_sums_of_rows_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 0; i < test_count(1000, 60); i++) check_cumsum(i);
+    sp_fpenv_leave(before);
+}
+
+/* More updates than a block has threads, some of them of one place, or out of range. */
+static void check_scatter(uint64_t seed)
+{
+    data_random random = {seed};
+    const int64_t places = pick(&random, 1, 300), slice = pick(&random, 1, seed % 4 == 0 ? 300 : 3);
+    const sp_scatter_nd_constants k = {.depth = 1,
+                                       .dtype = SP_F32,
+                                       .index_bytes = 8,
+                                       .reduction = (uint32_t)pick(&random, 0, SP_SCATTER_MIN),
+                                       .count = pick(&random, 1, 700),
+                                       .slice = slice,
+                                       .tile_slice = 100,
+                                       .dims = {places},
+                                       .strides = {slice}};
+    int64_t *indices = malloc((size_t)k.count * sizeof *indices);
+    if (indices == NULL) abort();
+    for (int64_t i = 0; i < k.count; i++) indices[i] = pick(&random, -places, places - 1);
+    fused_call call = {.kernel = SP_KERNEL_ID_scatter_nd,
+                       .constants = &k,
+                       .count = slice,
+                       .per_tile = k.tile_slice,
+                       .operands = {(float *)(void *)indices, floats_of(&random, k.count * slice)},
+                       .operand_count = 2,
+                       .out = places * slice,
+                       .is_updated = true};
+    check(&call);
+}
+
+TEST(lists_of_updates_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 0; i < test_count(500, 16); i++) check_scatter(i);
     sp_fpenv_leave(before);
 }
 

@@ -331,7 +331,7 @@ void sp__cuda_shape_scatter_elements(const void *constants, sp_launch_shape *out
 void sp__cuda_shape_scatter_nd(const void *constants, sp_launch_shape *out)
 {
     const sp_scatter_nd_constants *k = constants;
-    set_threads(k->slice, out);
+    set_grid(k->count, sp_cuda_tiles(k->slice, SP_CUDA_THREADS), 1, out);
 }
 
 void sp__cuda_shape_one_hot(const void *constants, sp_launch_shape *out)

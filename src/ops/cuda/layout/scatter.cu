@@ -95,27 +95,90 @@ SP_CUDA_KERNEL(scatter_elements, sp_scatter_elements_constants)
     SP_BY_DTYPE(k, sp_scatter_lines, bindings, k);
 }
 
-/* A thread has an element of the slices, for all updates. */
+/* Offsets of updates of slices: two are the same, or their slices have no common element. */
+struct sp_slice_offsets {
+    const sp_gpu_bindings &bindings;
+    const sp_scatter_nd_constants &k;
+    int64_t *shared; /* one for each thread of the block, and one more */
+
+    /* -1: out of range */
+    __device__ __forceinline__ int64_t at(int64_t update) const
+    {
+        return sp_index_offset(bindings, bindings.at[0], update * k.depth, k.index_bytes, k.depth,
+                               k.dims, k.strides);
+    }
+
+    /* Has one of the updates [first, last) that offset? For all threads of the block. */
+    __device__ __forceinline__ bool has(int64_t first, int64_t last, int64_t offset) const
+    {
+        int64_t *is_found = shared + SP_CUDA_THREADS;
+        __syncthreads(); /* of the call before */
+        if (threadIdx.x == 0) *is_found = 0;
+        __syncthreads();
+#pragma unroll 1
+        for (int64_t i = first + threadIdx.x; i < last; i += SP_CUDA_THREADS) {
+            if (at(i) != offset) continue;
+            *is_found = 1;
+            break;
+        }
+        __syncthreads();
+        return *is_found != 0;
+    }
+};
+
+/* Element `i` of the slice, after the updates of its offset from `first` on, in order. All threads
+ * of the block call it; those without an element have an `i` that is not below the slice. */
+template <class T>
+SP_CUDA_FUNCTION T sp_apply_updates(const sp_slice_offsets &of, const T *updates, int64_t first,
+                                    int64_t offset, int64_t i, T value)
+{
+    int64_t *offsets = of.shared;
+    const sp_scatter_nd_constants &k = of.k;
+#pragma unroll 1
+    for (int64_t begin = first; begin < k.count; begin += SP_CUDA_THREADS) {
+        const int64_t own = begin + threadIdx.x;
+        const int64_t left = k.count - begin;
+        const int count = left < SP_CUDA_THREADS ? (int)left : SP_CUDA_THREADS;
+        if (!of.has(begin, begin + count, offset)) continue;
+        if (own < k.count) offsets[threadIdx.x] = of.at(own);
+        __syncthreads();
+#pragma unroll 1
+        for (int u = 0; u < count && i < k.slice; u++) {
+            if (offsets[u] != offset) continue;
+            value = sp_combine(k.reduction, value, updates[(begin + u) * k.slice + i]);
+        }
+    }
+    return value;
+}
+
+/* A block has an update, of some elements of the slice. Of several updates of one slice the first
+ * one's block applies all, or, where the last one replaces the others, the last one's. */
 template <class T>
 SP_CUDA_FUNCTION void sp_scatter_slices(const sp_gpu_bindings &bindings,
-                                        const sp_scatter_nd_constants &k)
+                                        const sp_scatter_nd_constants &k, int64_t *shared)
 {
     const T *updates = (const T *)bindings.at[1];
     T *y = (T *)bindings.at[2];
+    const sp_slice_offsets of = {bindings, k, shared};
+    const bool replaces = k.reduction == SP_SCATTER_NONE;
 #pragma unroll 1
-    for (int64_t i = sp_thread_index(); i < k.slice; i += sp_thread_stride()) {
+    for (int64_t t = blockIdx.x; t < k.count; t += gridDim.x) {
+        const int64_t offset = of.at(t);
+        if (offset < 0) continue;
+        if (replaces ? of.has(t + 1, k.count, offset) : of.has(0, t, offset)) continue;
 #pragma unroll 1
-        for (int64_t t = 0; t < k.count; t++) {
-            const int64_t offset = sp_index_offset(bindings, bindings.at[0], t * k.depth,
-                                                   k.index_bytes, k.depth, k.dims, k.strides);
-            if (offset < 0) continue;
-            T *place = y + offset + i;
-            *place = sp_combine(k.reduction, *place, updates[t * k.slice + i]);
+        for (int64_t first = (int64_t)blockIdx.y * SP_CUDA_THREADS; first < k.slice;
+             first += (int64_t)gridDim.y * SP_CUDA_THREADS) {
+            const int64_t i = first + threadIdx.x;
+            T value = i >= k.slice ? T(0) : replaces ? updates[t * k.slice + i] : y[offset + i];
+            if (!replaces) value = sp_apply_updates(of, updates, t, offset, i, value);
+            if (i < k.slice) y[offset + i] = value;
         }
     }
 }
 
 SP_CUDA_KERNEL(scatter_nd, sp_scatter_nd_constants)
 {
-    SP_BY_DTYPE(k, sp_scatter_slices, bindings, k);
+    __shared__ int64_t shared[SP_CUDA_THREADS + 1];
+    SP_BY_DTYPE(k, sp_scatter_slices, bindings, k, shared);
 }

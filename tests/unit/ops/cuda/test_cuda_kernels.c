@@ -263,7 +263,7 @@ TEST(selected_elements_are_launched_for_any_count)
         CHECK_LAUNCHES(gather_elements, &elements, n);
         const sp_scatter_elements_constants lines = {.lines = n};
         CHECK_LAUNCHES(scatter_elements, &lines, n);
-        const sp_scatter_nd_constants slices = {.slice = n};
+        const sp_scatter_nd_constants slices = {.count = 1, .slice = n};
         CHECK_LAUNCHES(scatter_nd, &slices, n);
         const sp_one_hot_constants one_hot = {.outer = n, .depth = 1, .inner = 1};
         CHECK_LAUNCHES(one_hot, &one_hot, n);
