@@ -190,7 +190,7 @@ static void run_on_cpu(const call *c, void *y)
     const uint32_t grid[] = {(uint32_t)sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows),
                              1, (uint32_t)(k->batch_dims[0] * k->batch_dims[1])};
     void *bindings[OPERANDS];
-    (void)bind(c, y, bindings);
+    CHECK(bind(c, y, bindings) >= 4);
     CHECK_OK(sp__kernel_run_grid(kernel, grid, bindings, k));
 }
 

@@ -65,7 +65,8 @@ SP_CUDA_FUNCTION int64_t sp_cuda_reduction_blocks(int64_t count, int64_t extent,
 SP_CUDA_FUNCTION int64_t sp_cuda_row_warps(int64_t extent)
 {
     if (extent > SP_CUDA_REDUCTION) return 0;
-    return extent > SP_CUDA_LANES * SP_CUDA_LANES ? SP_CUDA_WARPS : 1;
+    const int64_t most = (int64_t)SP_CUDA_LANES * SP_CUDA_LANES; /* of a warp */
+    return extent > most ? SP_CUDA_WARPS : 1;
 }
 
 /* Rows of neighbouring elements that a block has of a running sum. */

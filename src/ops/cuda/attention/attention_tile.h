@@ -50,7 +50,8 @@ SP_CUDA_FUNCTION int64_t sp_cuda_attention_score_row(const sp_attention_constant
 SP_CUDA_FUNCTION int64_t sp_cuda_attention_bytes(const sp_attention_constants *k, int64_t warps)
 {
     const int64_t row = sp_cuda_attention_query_row(k) + sp_cuda_attention_score_row(k);
-    return (warps * SP_ATTENTION_ROWS * row + 2 * SP_ATTENTION_CHUNK) * 4;
+    const int64_t chunk = (int64_t)SP_ATTENTION_CHUNK_KEYS * SP_ATTENTION_CHUNK_ROW;
+    return (warps * SP_ATTENTION_ROWS * row + 2 * chunk) * 4;
 }
 
 /* Batch entries: heads of images. */
