@@ -169,7 +169,8 @@ static int64_t attention_warps(const sp_attention_constants *k, uint32_t shared_
 {
     int64_t warps = SP_ATTENTION_WARPS;
     const bool is_half_enough = warps / 2 * SP_ATTENTION_ROWS >= k->rows;
-    if (is_half_enough || sp_cuda_attention_bytes(k, warps) > shared_bytes / 2) warps /= 2;
+    const int64_t pair = 2 * sp_cuda_attention_bytes(k, warps) + SP_CUDA_RESERVED_BYTES;
+    if (is_half_enough || pair > shared_bytes) warps /= 2;
     while (warps > 1 && sp_cuda_attention_bytes(k, warps) > shared_bytes) warps /= 2;
     return warps;
 }

@@ -32,6 +32,9 @@ SP_CUDA_FUNCTION int64_t sp_cuda_binary_elements(const sp_binary_constants *k)
 /* Bytes that a thread of a kernel that copies contiguous memory processes at once. */
 #define SP_CUDA_WORD 16
 
+/* Shared memory that a GPU adds to that of each block. */
+#define SP_CUDA_RESERVED_BYTES 1024
+
 /* Blocks that fill a large processor; more of them do not run faster. */
 #define SP_CUDA_ENOUGH_BLOCKS 128
 
