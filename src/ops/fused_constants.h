@@ -67,6 +67,8 @@ typedef struct sp_look_up_constants {
 #define SP_ATTENTION_DEPTH (SP_ATTENTION_QUERIES / SP_GEMM_PANEL)
 #define SP_ATTENTION_KEYS (SP_ATTENTION_SCORES / SP_GEMM_PANEL)
 #define SP_ATTENTION_RANK 4
+/* Kernels of GPUs count columns in 32 bits. */
+#define SP_ATTENTION_COLUMNS (1 << 24)
 /* Fewer queries leave too much of a panel empty. */
 #define SP_ATTENTION_LEAST_ROWS 8
 

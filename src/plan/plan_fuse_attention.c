@@ -137,6 +137,7 @@ static bool match_values(attention *of, sp_plan_step *step)
     of->k.keys = columns_of(&p.a);
     of->k.columns = columns_of(&p.b);
     if (of->k.rows < SP_ATTENTION_LEAST_ROWS || of->k.keys < 1) return false;
+    if (of->k.columns > SP_ATTENTION_COLUMNS) return false;
     of->batch = sp__view_count(&p.a) / (of->k.rows * of->k.keys);
     set_operand(of, VALUE, &step->bindings[1], &p.b);
     set_operand(of, Y, &step->bindings[2], &p.y);

@@ -388,6 +388,30 @@ TEST(sizes_beyond_the_limits_stay)
     check_case(&c, 506, 0);
 }
 
+/* Only compiled: such results have half a gigabyte. */
+TEST(more_columns_than_gpus_count_stay)
+{
+    attention_case c = usual;
+    c.images = 1;
+    c.queries = SP_ATTENTION_LEAST_ROWS;
+    for (int64_t more = 0; more < 2; more++) {
+        sp_array inputs[INPUTS] = {0};
+        sp_shape shapes[INPUTS];
+        c.columns = SP_ATTENTION_COLUMNS + more;
+        make_shapes(&c, shapes);
+        for (int i = 0; i < INPUTS; i++) {
+            inputs[i] = (sp_array){.dtype = SP_F32, .shape = shapes[i]};
+        }
+        const sp_graph *graph = load(&c);
+        REQUIRE(graph != NULL);
+        const sp_graph_plan *plan = fused_plans_compile_for_others(graph, inputs, INPUTS);
+        REQUIRE(plan != NULL);
+        CHECK_EQ_INT(fused_plans_steps(plan, SP_KERNEL_ID_attention_f32), more == 0);
+        sp__plan_destroy(plan);
+        sp__graph_destroy(graph);
+    }
+}
+
 TEST(one_head_is_one_step_unless_the_product_has_taken_the_mask_in)
 {
     attention_case c = usual;
