@@ -104,6 +104,7 @@ static void check(gpu_case *c, sp_device device, const char *what, int64_t a, in
     for (uint32_t i = 0; i < c->output_count; i++) {
         CHECK_EQ_U64(got[i].bytes, want[i].bytes);
         const bool is_same = got[i].bytes == want[i].bytes && want[i].data != NULL &&
+                             got[i].data != NULL &&
                              memcmp(got[i].data, want[i].data, want[i].bytes) == 0;
         CHECK(is_same);
         if (!is_same) test_note("%s: %lld, %lld", what, (long long)a, (long long)b);
