@@ -44,13 +44,21 @@ struct sp_gpu_bindings {
 
 /* A graph launches a kernel before the one in front of it has ended, so that the launch and what
  * needs no results of that kernel take no time of their own (docs/decisions/0068). From here on
- * everything that was launched before is complete and visible, and the next kernel may be launched;
- * every thread of every kernel calls it before it reads or writes memory that others write. A
- * kernel that is launched in another way waits for nothing here. */
-SP_CUDA_FUNCTION void sp_await_launch()
+ * everything that was launched before is complete and visible; every thread of every kernel calls it
+ * before it reads or writes memory that others write. A kernel that is launched in another way waits
+ * for nothing here. */
+SP_CUDA_FUNCTION void sp_await_kernels()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The same; then the next kernel may be launched when all blocks are here. */
+SP_CUDA_FUNCTION void sp_await_launch()
+{
+    sp_await_kernels();
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
@@ -68,11 +76,13 @@ SP_CUDA_FUNCTION void sp_await_launch()
         sp_##name##_body(bindings, k);                                                             \
     }                                                                                              \
     SP_CUDA_FUNCTION void sp_##name##_body(const sp_gpu_bindings &bindings, const constants_type &k)
+/* One with large blocks that run long: the blocks of the next kernel would wait in the place of other
+ * streams' blocks, so it is launched when these have ended. */
 #define SP_CUDA_KERNEL_OF(name, constants_type, threads, blocks)                                   \
-    SP_CUDA_KERNEL_ENTRY(name, constants_type, threads, blocks, sp_await_launch())
+    SP_CUDA_KERNEL_ENTRY(name, constants_type, threads, blocks, sp_await_kernels())
 /* At most 128 registers per thread. */
 #define SP_CUDA_KERNEL(name, constants_type)                                                       \
-    SP_CUDA_KERNEL_OF(name, constants_type, SP_CUDA_THREADS, 2)
+    SP_CUDA_KERNEL_ENTRY(name, constants_type, SP_CUDA_THREADS, 2, sp_await_launch())
 /* A kernel that calls sp_await_launch itself. */
 #define SP_CUDA_KERNEL_THAT_AWAITS(name, constants_type)                                           \
     SP_CUDA_KERNEL_ENTRY(name, constants_type, SP_CUDA_THREADS, 2, (void)0)
