@@ -260,7 +260,10 @@ void fake_kernels_begin(void)
 #define ADD_VARIANT(kernel, variant)                                                               \
     add_to_image(&end, image + sizeof image, SP_KERNEL_ID_##kernel, variant, run_##kernel);
     ADD_VARIANT(gemm_f32, "gemm_rows_f32")
-    ADD_VARIANT(gemm_f32, "gemm_square_f32")
+    ADD_VARIANT(gemm_f32, "gemm_square_64_f32")
+    ADD_VARIANT(gemm_f32, "gemm_square_128_f32")
+    ADD_VARIANT(conv_f32, "conv_square_64_f32")
+    ADD_VARIANT(conv_f32, "conv_square_128_f32")
     ADD_VARIANT(conv_f32, "conv_small_f32")
 #undef ADD_VARIANT
     fake_cuda_set_image(image);
