@@ -97,6 +97,7 @@ sp_add_cuda_program(core
     cuda/layout/copy.cu
     cuda/conv/tap_range.cuh
     cuda/conv/window.cu
+    cuda/arch/copies.cuh
     cuda/gemm/product.cuh
     cuda/gemm/square.cuh
     cuda/gemm/square_matrix.cuh

@@ -17,6 +17,23 @@ SP_CUDA_FUNCTION void sp_copy_float(float *to, const float *from)
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
 }
 
+/* The copy, or zeros. */
+SP_CUDA_FUNCTION void sp_copy_vector_if(bool is_there, float *to, const float *from)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    const int bytes = is_there ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes)
+                 : "memory");
+}
+
+SP_CUDA_FUNCTION void sp_copy_float_if(bool is_there, float *to, const float *from)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    const int bytes = is_there ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes)
+                 : "memory");
+}
+
 SP_CUDA_FUNCTION void sp_await_copies()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -32,6 +49,18 @@ SP_CUDA_FUNCTION void sp_copy_vector(float *to, const float *from)
 SP_CUDA_FUNCTION void sp_copy_float(float *to, const float *from)
 {
     *to = *from;
+}
+
+SP_CUDA_FUNCTION void sp_copy_vector_if(bool is_there, float *to, const float *from)
+{
+    if (is_there) sp_copy_vector(to, from);
+    else *(float4 *)to = {0, 0, 0, 0};
+}
+
+SP_CUDA_FUNCTION void sp_copy_float_if(bool is_there, float *to, const float *from)
+{
+    if (is_there) sp_copy_float(to, from);
+    else *to = 0;
 }
 
 SP_CUDA_FUNCTION void sp_await_copies() {}

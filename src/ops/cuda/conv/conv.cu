@@ -38,7 +38,7 @@ template <class Int> struct sp_right_taps {
             const Int column = x0 + (Int)tap.column * (Int)k.dilation_w;
             float *place = to + i * SP_CUDA_LANES + sp_lane();
             if (y >= 0 && y < height && column >= 0 && column < width) {
-                sp_copy_1(place, x + (tap.channel * height + y) * width + column);
+                sp_copy_float(place, x + (tap.channel * height + y) * width + column);
             } else {
                 *place = 0;
             }

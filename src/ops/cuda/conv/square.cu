@@ -58,7 +58,7 @@ template <class S> struct sp_square_taps {
             sp_square_tap tap = {0, 0, 0};
             if (k < count) tap = taps[step + k];
             const bool is_inside = k < count && (rows >> tap.row & columns >> tap.column & 1) != 0;
-            sp_copy_1_if(is_inside, to + i * depth_step * S::side, window + tap.offset);
+            sp_copy_float_if(is_inside, to + i * depth_step * S::side, window + tap.offset);
         }
         step += count;
     }

@@ -72,73 +72,6 @@ template <class Int> struct sp_steps {
     int count;
 };
 
-/* ---- copies to shared memory, complete after sp_wait_copies ---- */
-
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-
-SP_CUDA_FUNCTION void sp_copy_1(float *to, const float *from)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
-}
-
-SP_CUDA_FUNCTION void sp_copy_4(float *to, const float *from)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-}
-
-/* The copy, or zeros. */
-SP_CUDA_FUNCTION void sp_copy_1_if(bool is_there, float *to, const float *from)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    const int bytes = is_there ? 4 : 0;
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes)
-                 : "memory");
-}
-
-SP_CUDA_FUNCTION void sp_copy_4_if(bool is_there, float *to, const float *from)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    const int bytes = is_there ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes)
-                 : "memory");
-}
-
-/* Waits for this thread's copies. */
-SP_CUDA_FUNCTION void sp_wait_copies()
-{
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-#else /* copies are synchronous */
-
-SP_CUDA_FUNCTION void sp_copy_1(float *to, const float *from)
-{
-    *to = *from;
-}
-
-SP_CUDA_FUNCTION void sp_copy_4(float *to, const float *from)
-{
-    *(float4 *)to = *(const float4 *)from;
-}
-
-SP_CUDA_FUNCTION void sp_wait_copies() {}
-
-SP_CUDA_FUNCTION void sp_copy_1_if(bool is_there, float *to, const float *from)
-{
-    if (is_there) sp_copy_1(to, from);
-    else *to = 0;
-}
-
-SP_CUDA_FUNCTION void sp_copy_4_if(bool is_there, float *to, const float *from)
-{
-    if (is_there) sp_copy_4(to, from);
-    else *(float4 *)to = {0, 0, 0, 0};
-}
-
-#endif
-
 SP_CUDA_FUNCTION bool sp_is_wide(const float *address, int64_t stride)
 {
     return ((uint64_t)address & 15) == 0 && (stride & 3) == 0;
@@ -177,7 +110,7 @@ SP_CUDA_FUNCTION void sp_load_left_wide(const sp_left_rows<Int> &left, const sp_
     float *place = to + row * depth + at;
 #pragma unroll 4
     for (; row < left.rows; row += row_step) {
-        sp_copy_4(place, from);
+        sp_copy_vector(place, from);
         place += row_step * depth;
         from += row_step * left.row_stride;
     }
@@ -199,7 +132,7 @@ SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows<Int> &left, const sp_loade
         const int row = is_along ? i / depth : i % left.rows;
         const int at = is_along ? i % depth : i / left.rows;
         if (at < steps.count) {
-            sp_copy_1(to + row * depth + at,
+            sp_copy_float(to + row * depth + at,
                       left.at + row * left.row_stride + (steps.first + at) * left.depth_stride);
         }
     }
@@ -235,8 +168,8 @@ template <class Int> struct sp_right_panels {
     __device__ __forceinline__ void load(const sp_steps<Int> &steps, float *to) const
     {
         if (!is_inside) return;
-        if (is_wide) load_rows<sp_copy_4>(steps, to);
-        else load_rows<sp_copy_1>(steps, to);
+        if (is_wide) load_rows<sp_copy_vector>(steps, to);
+        else load_rows<sp_copy_float>(steps, to);
     }
 };
 
@@ -426,7 +359,7 @@ SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_place &place, const sp_l
     int stage = 0;
 #pragma unroll 1
     while (loaded.segment - place.group * left.segment < left.depth) {
-        sp_wait_copies();
+        sp_await_copies();
         /* The chunk is complete for all threads, and none uses the one before it any more. */
         __syncthreads();
         next.advance(length, to_next);
@@ -440,7 +373,7 @@ SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_place &place, const sp_l
         loaded = next;
         stage ^= 1;
     }
-    sp_wait_copies();
+    sp_await_copies();
     __syncthreads();
 }
 

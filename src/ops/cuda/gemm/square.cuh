@@ -70,7 +70,7 @@ template <class S> struct sp_square_left {
         to += step * S::left_row + (int)threadIdx.x / S::depth;
 #pragma unroll
         for (int i = 0; i < S::left_words; i++) {
-            sp_copy_1_if(i * row_step < rows && step < count, to + i * row_step, from);
+            sp_copy_float_if(i * row_step < rows && step < count, to + i * row_step, from);
             from += row_step * row_stride;
         }
         at += count * depth_stride;
@@ -235,7 +235,7 @@ SP_CUDA_FUNCTION bool sp_square_run(float *pool, sp_square_left<S> left, Right r
 #pragma unroll 1
     for (int stage = 0; cursor.left_over > 0; stage ^= 1) {
         float *at = pool + stage * floats, *other = pool + (stage ^ 1) * floats;
-        sp_wait_copies();
+        sp_await_copies();
         /* The chunk is complete for all threads, and none uses the one before it any more. */
         __syncthreads();
         const bool is_end = cursor.advance();
@@ -251,7 +251,7 @@ SP_CUDA_FUNCTION bool sp_square_run(float *pool, sp_square_left<S> left, Right r
             is_first = false;
         }
     }
-    sp_wait_copies();
+    sp_await_copies();
     return !is_first;
 }
 

@@ -33,7 +33,7 @@ template <class S> struct sp_square_panels {
 #pragma unroll
         for (int i = 0; i < S::right_words; i++) {
             const int inside = first + i * depth_step < count ? columns : 0;
-            if (is_wide) sp_copy_4_if(inside > 0, to, from);
+            if (is_wide) sp_copy_vector_if(inside > 0, to, from);
             else load_some(inside, to, from);
             from += depth_step * depth_stride;
             to += depth_step * S::side;
@@ -44,7 +44,7 @@ template <class S> struct sp_square_panels {
     __device__ __forceinline__ void load_some(int inside, float *to, const float *from) const
     {
 #pragma unroll
-        for (int i = 0; i < 4; i++) sp_copy_1_if(i < inside, to + i, from + i);
+        for (int i = 0; i < 4; i++) sp_copy_float_if(i < inside, to + i, from + i);
     }
 
     __device__ __forceinline__ void next_segment() {}
