@@ -63,10 +63,9 @@ static inline int64_t sp_cuda_square_side(int64_t rows, int64_t columns, int64_t
 {
     for (int64_t side = 128; side >= 64; side /= 2) {
         const int64_t count = sp_cuda_tiles(rows, side) * sp_cuda_tiles(columns, side) * matrices;
-        const int64_t enough =
-            side == 128 ? SP_CUDA_ENOUGH_BLOCKS * 15 / 16 : SP_CUDA_ENOUGH_BLOCKS * 3 / 4;
+        const int64_t enough = (int64_t)SP_CUDA_ENOUGH_BLOCKS * (side == 128 ? 15 : 12) / 16;
         const int is_mostly_full = rows > side / 2 && columns > side / 2;
-        const int is_deep = side == 64 || depth >= 8 * SP_CUDA_SQUARE_DEPTH;
+        const int is_deep = side == 64 || depth >= (int64_t)8 * SP_CUDA_SQUARE_DEPTH;
         if (is_mostly_full && is_deep && count >= enough &&
             SP_CUDA_SQUARE_BYTES(side, 1) <= shared_bytes) {
             return side;
@@ -126,7 +125,7 @@ static inline int sp_cuda_conv_has_squares(const sp_conv_constants *k)
 {
     return sp_cuda_conv_is_small(k) && k->kernel_h <= 32 && k->kernel_w <= 32 &&
            k->kernel_h * k->kernel_w <= k->segment && k->groups <= SP_CUDA_MAX_OUTER_BLOCKS &&
-           k->filters <= SP_CUDA_MAX_OUTER_BLOCKS * 64;
+           k->filters <= (int64_t)SP_CUDA_MAX_OUTER_BLOCKS * 64;
 }
 
 /* The tile of a convolution, whose rows are filters and whose columns are pixels: of all images for
@@ -137,7 +136,7 @@ static inline sp_cuda_tile sp_cuda_conv_tile(const sp_conv_constants *k, int64_t
     const int64_t side =
         sp_cuda_conv_has_squares(k)
             ? sp_cuda_square_side(k->filters, pixels * sp_cuda_conv_images(k), k->groups, depth,
-                                  shared_bytes - SP_CUDA_TAPS_BYTES)
+                                  shared_bytes - (int64_t)SP_CUDA_TAPS_BYTES)
             : 0;
     if (side > 0) {
         const sp_cuda_tile tile = {0, 0, (uint32_t)side};

@@ -109,7 +109,7 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
 #define SP_CUDA_SQUARE_DEPTH 16
 #define SP_CUDA_SQUARE_PAD 4 /* floats of a step's rows, so that copies meet few banks twice */
 #define SP_CUDA_SQUARE_BYTES(side, has_sums)                                                       \
-    ((2 * SP_CUDA_SQUARE_DEPTH * (2 * (side) + SP_CUDA_SQUARE_PAD) +                               \
+    (((2 * (side) + SP_CUDA_SQUARE_PAD) * 2 * SP_CUDA_SQUARE_DEPTH +                               \
       ((has_sums) ? (side) * (side) : 0)) *                                                        \
      4)
 #define SP_CUDA_SQUARE_THREADS(side) ((side) == 64 ? 128 : 256)
