@@ -67,7 +67,7 @@ static inline int64_t sp_cuda_square_side(int64_t rows, int64_t columns, int64_t
         const int is_mostly_full = rows > side / 2 && columns > side / 2;
         const int is_deep = side == 64 || depth >= (int64_t)8 * SP_CUDA_SQUARE_DEPTH;
         if (is_mostly_full && is_deep && count >= enough &&
-            SP_CUDA_SQUARE_BYTES(side, 1) <= shared_bytes) {
+            shared_bytes >= SP_CUDA_SQUARE_BYTES(side, 1)) {
             return side;
         }
     }
