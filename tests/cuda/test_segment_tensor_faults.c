@@ -294,8 +294,8 @@ static void check_failure_reaches_readers(const char *cpu_ops)
     const sp_tensor tensors[] = {x, right, wrong, y};
     for (uint32_t i = 0; i < SP_COUNT_OF(tensors); i++) CHECK_OK(sp_tensor_release(tensors[i]));
     CHECK_OK(sp_model_release(model));
-    segment_set_ops(NULL);
     segment_end();
+    segment_set_ops(NULL);
 }
 
 TEST(a_run_that_fails_poisons_its_outputs)

@@ -218,8 +218,8 @@ TEST(a_run_on_cuda_is_one_launch_of_a_graph)
         sp__cuda_call_count(SP_CUDA_CALL_cuGraphExecKernelNodeSetParams) - bound;
     CHECK(changed > 0 && changed <= 2 * (uint64_t)model_info_of(model).step_count);
     CHECK_OK(sp_model_release(model));
-    segment_set_ops(NULL);
     segment_end();
+    segment_set_ops(NULL);
 }
 
 /* ---- threads ---- */

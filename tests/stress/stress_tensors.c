@@ -177,8 +177,8 @@ static void check_moves(const char *cpu_ops)
     test_note("%u runs were cancelled, %u contexts", sp_load_relaxed(&load.cancelled),
               model_info_of(load.first).context_count);
     load_free(&load);
+    segment_end(); /* queued runs have ended, which read the options */
     segment_set_ops(NULL);
-    segment_end();
 }
 
 TEST(threads_share_tensors_streams_and_models)
