@@ -393,11 +393,12 @@ static sp_model load_many(sp_device device)
 {
     static const int64_t dims[] = {SMALL_OUT};
     char names[PORTS * 4] = "", node[16];
+    size_t length = 0;
     writer graph = {0};
     for (int i = 0; i < PORTS; i++) {
         snprintf(node, sizeof node, "x%d", i);
-        if (i > 0) strcat(names, " ");
-        strcat(names, node);
+        length +=
+            (size_t)snprintf(names + length, sizeof names - length, i > 0 ? " %s" : "%s", node);
         add_input(&graph, node, 1, dims, 1);
     }
     add_node(&graph, make_node("Sum", names, "y"));
