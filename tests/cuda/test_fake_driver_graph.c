@@ -5,18 +5,24 @@
 #include "fake_driver_fixture.h"
 #include "support/test.h"
 
+/* One thread of the function, with these parameters. */
+static CUDA_KERNEL_NODE_PARAMS one_thread(CUfunction function, void **params)
+{
+    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+                                     .gridDimX = 1,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 1,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = params};
+}
+
 static CUresult add_kernel(CUgraph graph, CUfunction function, uint32_t *target, uint32_t number,
                            const CUgraphNode *behind, CUgraphNode *out)
 {
     void *params[] = {&target, &number};
-    const CUDA_KERNEL_NODE_PARAMS node = {.func = function,
-                                          .gridDimX = 1,
-                                          .gridDimY = 1,
-                                          .gridDimZ = 1,
-                                          .blockDimX = 1,
-                                          .blockDimY = 1,
-                                          .blockDimZ = 1,
-                                          .kernelParams = params};
+    const CUDA_KERNEL_NODE_PARAMS node = one_thread(function, params);
     return cuGraphAddKernelNode_v2(out, graph, behind, *behind != NULL ? 1 : 0, &node);
 }
 
@@ -126,14 +132,7 @@ TEST(parameters_of_a_node_change_for_later_launches)
     CHECK_CUDA(add_kernel(graph, f.add, &words[0], 1, &none, &node), CUDA_SUCCESS);
     REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
     void *values[] = {&word, &more};
-    CUDA_KERNEL_NODE_PARAMS params = {.func = f.add,
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 1,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
-                                      .kernelParams = values};
+    const CUDA_KERNEL_NODE_PARAMS params = one_thread(f.add, values);
     CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
     CHECK_CUDA(cuGraphExecKernelNodeSetParams_v2(exec, node, &params), CUDA_SUCCESS);
     CHECK_CUDA(cuGraphExecKernelNodeSetParams_v2(exec, NULL, &params), CUDA_ERROR_INVALID_VALUE);
