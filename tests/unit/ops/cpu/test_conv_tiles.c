@@ -10,13 +10,17 @@
 #include "support/conv_cases.h"
 #include "support/test.h"
 
-static void check_call(const sp_blocked_call *call, data_random *random, uint64_t seed)
+/* Blocks of tiles compute what the tiles of `reference` do one by one: by the same instruction set,
+ * or by the portable kernels for all. */
+static void check_blocks(const sp_blocked_call *call, const sp_blocked_constants *reference,
+                         bool has_same_isa, data_random *random, uint64_t seed)
 {
     const int64_t count = sp__image_form_count(&call->y);
     const size_t bytes = (size_t)count * sizeof(float);
     const int64_t in = call->constants.is_plain ? call->x.images * call->x.channels * call->x.pixels
                                                 : sp__image_form_count(&call->x);
-    float *x = conv_random_floats(random, in), *bias = conv_random_floats(random, call->y.channels);
+    const int64_t groups = call->constants.of.groups, filters = reference->of.filters;
+    float *x = conv_random_floats(random, in), *bias = conv_random_floats(random, groups * filters);
     float *w = conv_random_floats(random, (int64_t)(call->packed_bytes / sizeof(float)));
     float *want = conv_random_floats(random, count), *y = conv_random_floats(random, count);
     void *bindings[4] = {x, w, bias, want};
@@ -26,8 +30,8 @@ static void check_call(const sp_blocked_call *call, data_random *random, uint64_
         if (kernels == NULL) continue;
         const sp_kernel *kernel = &kernels[SP_KERNEL_ID_conv_blocked_f32];
         bindings[out] = want;
-        if (isa == SP_CPU_PORTABLE) {
-            REQUIRE_OK(sp__kernel_run_grid(kernel, call->grid, bindings, &call->constants));
+        if (has_same_isa || isa == SP_CPU_PORTABLE) {
+            REQUIRE_OK(sp__kernel_run_grid(kernel, call->grid, bindings, reference));
         }
         memset(y, 0x5a, bytes);
         bindings[out] = y;
@@ -54,7 +58,7 @@ TEST(blocks_of_tiles_have_the_bits_of_tiles)
         sp_blocked_call call;
         if (!sp__blocked_conv(&conv, conv_pick(&random, 1, 3) > 1, &call)) continue;
         conv_choose_tiles(&call, &random);
-        check_call(&call, &random, seed);
+        check_blocks(&call, &call.constants, false, &random, seed);
         calls++;
     }
     CHECK(calls > seeds / 4);
@@ -67,31 +71,7 @@ static void check_half(const sp_blocked_call *call, data_random *random, uint64_
 {
     sp_blocked_constants whole = call->constants;
     whole.of.filters = sp__channel_blocks(whole.of.filters) * SP_CHANNEL_BLOCK;
-    const int64_t count = sp__image_form_count(&call->y);
-    const int64_t in = call->constants.is_plain ? call->x.images * call->x.channels * call->x.pixels
-                                                : sp__image_form_count(&call->x);
-    float *x = conv_random_floats(random, in), *bias = conv_random_floats(random, whole.of.filters);
-    float *w = conv_random_floats(random, (int64_t)(call->packed_bytes / sizeof(float)));
-    float *want = conv_random_floats(random, count), *y = conv_random_floats(random, count);
-    void *bindings[4] = {x, w, bias};
-    const int out = call->constants.of.has_bias ? 3 : 2;
-    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-        const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
-        if (kernels == NULL) continue;
-        const sp_kernel *kernel = &kernels[SP_KERNEL_ID_conv_blocked_f32];
-        bindings[out] = want;
-        REQUIRE_OK(sp__kernel_run_grid(kernel, call->grid, bindings, &whole));
-        bindings[out] = y;
-        conv_run_blocks(kernel, call->grid, bindings, &call->constants, random);
-        const bool is_same = conv_is_same(&call->y, y, want);
-        CHECK(is_same);
-        if (!is_same) test_note("convolution %llu, table %d", (unsigned long long)seed, isa);
-    }
-    free(x);
-    free(bias);
-    free(w);
-    free(want);
-    free(y);
+    check_blocks(call, &whole, true, random, seed);
 }
 
 /* The filters of a last block are computed by halves if they are 8 or fewer. */
