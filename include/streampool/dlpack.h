@@ -68,7 +68,7 @@ typedef struct sp_dlpack_managed {
 } sp_dlpack_managed;
 
 typedef struct sp_dlpack_import_options {
-    sp_device device;      /* that will use the memory; zero: cpu */
+    sp_device device;      /* that will use the memory; zero: cpu. For GPU memory its cuda device */
     sp_event ready;        /* as in sp_adopt_options: when the producer has written the elements; */
     sp_stream ready_after; /* at most one of the two; none: they are ready now */
 } sp_dlpack_import_options;
@@ -78,8 +78,8 @@ typedef struct sp_dlpack_import_options {
  * all tensors over it are released (never after sp_shutdown has returned). On failure `managed`
  * still belongs to the caller. With the read-only flag the storage is frozen, and the call waits
  * until the elements are ready. NULL options are all defaults.
- * Errors: SP_UNSUPPORTED for another major version, memory that is not on the host (GPU memory
- * cannot be adopted: copy it), elements without an sp_dtype (complex, 4 bits, several lanes);
+ * Errors: SP_UNSUPPORTED for another major version, memory of another device than the options name,
+ * elements without an sp_dtype (complex, 4 bits, several lanes);
  * SP_MISMATCH for a shape with a negative size or more than SP_MAX_RANK dimensions; SP_INVALID for
  * memory not aligned for its elements, addresses that wrap; those of sp_storage_adopt. */
 SP_API sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed,
@@ -88,7 +88,7 @@ SP_API sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed,
 /* The tensor for a consumer, without a copy; the read-only flag says that the storage is frozen.
  * `*out` keeps a reference to the tensor until its deleter is called: once, by any thread, also
  * after sp_shutdown, when the consumer's work on the memory is done or ordered on our streams.
- * Memory of a cuda device is CUDA_MANAGED, all other is CPU.
+ * Memory of a cuda device is CUDA, or CUDA_HOST if it is adopted pinned memory; all other is CPU.
  *
  * With the zero `consumer` the call waits for all uses of the storage submitted before, so the
  * elements may be read and written at once from anywhere. Otherwise it returns at once, and only

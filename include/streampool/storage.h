@@ -58,18 +58,19 @@ typedef struct sp_adopt_options {
     void *ctx;
 } sp_adopt_options;
 
-/* A storage over host memory of another owner, which must stay valid until the release function is
- * called. Every use waits until the memory is ready, also of an untracked storage. If the work that
- * makes it ready fails, commands and host accesses that read the storage get that failure until one
- * has overwritten all of it; if `is_frozen`, the call itself fails. SP_INVALID if the range wraps
- * around the end of the address space; SP_UNSUPPORTED on a cuda device, which uses only its own
- * memory. */
+/* A storage over memory of another owner, which must stay valid until the release function is
+ * called: host memory; on a cuda device its GPU's memory, or pinned host memory. Every use waits
+ * until the memory is ready, also of an untracked storage. If the work that makes it ready fails,
+ * commands and host accesses that read the storage get that failure until one has overwritten all
+ * of it; if `is_frozen`, the call itself fails. SP_INVALID if the range wraps around the end of the
+ * address space; of a cuda device also if it is not inside one allocation, or is another GPU's.
+ * SP_UNSUPPORTED for memory that the CUDA driver does not know on a cuda device. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
 
 /* `bytes` of zeroed, page-aligned host memory that `device` accesses directly: to adopt, or as a
- * staging buffer. 0 bytes is fine. Valid until sp_host_free, also after the device is closed.
- * SP_UNSUPPORTED on a cuda device, whose storages the host can access itself. */
+ * staging buffer. A cuda device accesses it over the bus. 0 bytes is fine. Valid until
+ * sp_host_free, also after the device is closed. Errors: SP_OUT_OF_MEMORY. */
 SP_API sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out);
 /* Frees memory from sp_host_alloc, which must not be in use: free adopted memory in its release
  * function. Works after sp_shutdown. SP_INVALID for an address that sp_host_alloc did not return or
@@ -100,18 +101,37 @@ SP_API sp_status sp_storage_get_info(sp_storage storage, sp_storage_info *out);
  * inside a host function that the last write is ordered after. */
 SP_API sp_status sp_storage_freeze(sp_storage storage);
 
+/* Part of a storage. */
+typedef struct sp_storage_range {
+    sp_storage storage;
+    uint64_t offset; /* in bytes */
+    uint64_t bytes;
+} sp_storage_range;
+
 /* Begins a host access: waits for conflicting uses of the storage, and makes later device work on
  * it wait for sp_storage_host_end. Any number of readers, or one writer; a begin waits for earlier
  * accesses that conflict. `*data` is valid until the end. A read returns the status of a failed
  * command that wrote the storage; SP_WRITE promises to write all of it. SP_DEADLOCK, without an
  * access, if the wait depends on an access that the calling thread has open, or on the host
- * function that it is in. SP_UNSUPPORTED if the host cannot access the device's memory. */
+ * function that it is in.
+ *
+ * Memory of a cuda device cannot be accessed by the host: there `*data` is pinned memory of the
+ * library, to which a reading begin copies the bytes, and from which the end of a write copies them
+ * back. SP_OUT_OF_MEMORY if there is none. */
 SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
+/* The same for the bytes of a range, the first of which is at `*data`: only these are copied where
+ * the host has no access, and SP_WRITE promises to write all of these. It waits, and is waited for,
+ * as an access to the whole storage. SP_INVALID for a range outside of the storage. */
+SP_API sp_status sp_storage_host_begin_range(sp_storage_range range, sp_access access, void **data);
 /* Ends one open access of that kind, preferably one that the calling thread began; `*data` is then
  * invalid. Any thread may end an access. If a thread ends one that it did not begin while several
  * of that kind are open, the library cannot tell which one: waits for the others are no longer
  * detected as SP_DEADLOCK, even in the threads that began them. SP_INVALID if none is open. Works
- * during sp_shutdown, which waits for work behind the access, and after it. */
+ * during sp_shutdown, which waits for work behind the access, and after it.
+ *
+ * Where what was written has to be copied to the device, that is submitted, not waited for. If it
+ * cannot be, as during a shutdown, the access ends with that status, and what reads the storage
+ * fails; so it does if the copy fails later. */
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
 /* Keeps the memory from being reused before everything submitted to `stream` until the release of
@@ -122,13 +142,6 @@ SP_API sp_status sp_storage_record_stream(sp_storage storage, sp_stream stream);
 /* The same for every stream of the device, also those that are first used later: for a storage
  * whose address is used by foreign code on unknown streams. */
 SP_API sp_status sp_storage_record_all_streams(sp_storage storage);
-
-/* Part of a storage. */
-typedef struct sp_storage_range {
-    sp_storage storage;
-    uint64_t offset; /* in bytes */
-    uint64_t bytes;
-} sp_storage_range;
 
 /* Copies ranges of equal size, in stream order; ranges of one storage may overlap. Both storages
  * belong to the stream's device: SP_INVALID if not. SP_MISMATCH for ranges of other sizes. */

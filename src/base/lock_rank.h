@@ -53,7 +53,7 @@
       "the takers that wait for a stream")                                                         \
     X(LEAF, EVENT, "sp_rt_event.lock", "runtime/event.c", "an event's point and stamp")            \
     X(LEAF, STAMPS, "stamps.lock", "runtime/event.c", "stamps without an event")                   \
-    X(LEAF, TICKETS, "tickets.lock", "runtime/host_access.c", "free tickets")                      \
+    X(LEAF, TICKETS, "tickets.lock", "runtime/host_ticket.c", "free tickets")                      \
     X(LEAF, PINNED, "pinned.lock", "runtime/host_memory.c", "the addresses of pinned host memory") \
     X(LEAF, CHECKER, "checker.lock", "runtime/checker.c",                                          \
       "the checker's clocks and histories (only with STREAMPOOL_CHECK=1)")                         \

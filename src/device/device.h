@@ -83,10 +83,17 @@ typedef struct sp_device_vtable {
 
     sp_status (*memory_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*memory_destroy)(sp_memory *memory);
+    /* Describes memory of another owner; its destruction is not the device's. NULL: it may be any
+     * host memory. Errors: SP_UNSUPPORTED for memory that the device cannot use, SP_INVALID for
+     * bytes that are not there. */
+    sp_status (*memory_adopt)(sp_dev *device, void *data, uint64_t bytes, sp_memory *out);
     /* Host memory, with host pointers, that the device accesses fast, for inputs and outputs. NULL:
      * all of the device's memory is such memory, and commands may name any host memory. */
     sp_status (*staging_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*staging_destroy)(sp_memory *memory);
+    /* Makes whole pages of the host's such memory, and undoes it. NULL: nothing is to be done. */
+    sp_status (*host_register)(sp_dev *device, void *data, uint64_t bytes);
+    void (*host_unregister)(sp_dev *device, void *data);
 
     sp_status (*queue_create)(sp_dev *device, uint32_t index, const sp_queue_options *options,
                               sp_queue **out);

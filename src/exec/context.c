@@ -34,13 +34,19 @@ static void arenas_release(const sp_exec_context *context)
     }
 }
 
+/* Of host memory: with staging, it is for runs on the calling thread only. */
+static sp_allocator *unrequested_allocator(sp_rt_device *device)
+{
+    return has_staging(device) ? &device->staging : &device->allocator;
+}
+
 void sp__exec_context_destroy(sp_exec_context *context)
 {
     sp_rt_device *device = sp__executable_device(context->executable);
     sp__exec_context_destroy_lists(context);
     arenas_release(context);
     if (context->unrequested != NULL)
-        sp__allocator_release(&device->allocator, context->unrequested);
+        sp__allocator_release(unrequested_allocator(device), context->unrequested);
     sp__staging_destroy(context->staging);
     sp__reports_destroy(context);
     sp_free(context->ports);
@@ -59,8 +65,8 @@ static sp_status unrequested_acquire(sp_exec_context *context, bool is_spare)
     const sp_graph_plan *plan = executable->plan;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += aligned_bytes(&plan->outputs[i]);
-    return sp__allocator_acquire_any(&sp__executable_device(executable)->allocator, bytes, is_spare,
-                                     &context->unrequested);
+    return sp__allocator_acquire_any(unrequested_allocator(sp__executable_device(executable)),
+                                     bytes, is_spare, &context->unrequested);
 }
 
 /* True also for an arena of 0 bytes: values without bytes are bound to it, too. */

@@ -3,6 +3,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/thread.h"
 #include "device/wait.h"
 #include "exec/context.h"
@@ -174,27 +175,51 @@ sp_status sp__exec_context_run_bound(const sp_exec_context *context, sp_queue *c
     return lists_wait(context);
 }
 
-static sp_status arena_host(const sp_exec_context *context, void **out)
+/* Memory of a run on the calling thread: the context's, or, of a device whose memory the host
+ * cannot access, the heap's. */
+typedef struct inline_memory {
+    void *arena;
+    void *heap; /* NULL, or what has to be freed */
+    void *const *packed;
+} inline_memory;
+
+static sp_status arena_find(const sp_exec_context *context, inline_memory *memory)
 {
-    const sp_block *arena = context->arenas[SP_SEGMENT_MODEL];
-    *out = NULL;
-    return arena != NULL ? sp__block_host(arena, out) : SP_OK;
+    const sp_block *block = context->arenas[SP_SEGMENT_MODEL];
+    if (block == NULL) return SP_OK;
+    memory->arena = sp__memory_host_or_null(&block->slab->memory, block->offset);
+    if (SP_LIKELY(memory->arena != NULL)) return SP_OK;
+    const uint64_t bytes = context->executable->plan->arena_bytes;
+    memory->heap = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)bytes + SP_ARRAY_ALIGNMENT);
+    memory->arena = memory->heap;
+    return memory->heap != NULL ? SP_OK : sp__fail(SP_OUT_OF_MEMORY, "no memory for a run");
+}
+
+static sp_status inline_memory_find(const sp_exec_context *context, inline_memory *out)
+{
+    *out = (inline_memory){0};
+    SP_TRY(sp__executable_host_packed(context->executable, &out->packed));
+    return arena_find(context, out);
 }
 
 sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *const *inputs,
                                       void *const *outputs)
 {
-    void *memory;
-    SP_TRY(arena_host(context, &memory));
-    return sp__plan_run_packed(context->executable->plan, inputs, outputs, memory,
-                               context->executable->host_packed, context->cancel);
+    inline_memory memory;
+    SP_TRY(inline_memory_find(context, &memory));
+    const sp_status status = sp__plan_run_packed(context->executable->plan, inputs, outputs,
+                                                 memory.arena, memory.packed, context->cancel);
+    sp_free(memory.heap);
+    return status;
 }
 
 sp_status sp__exec_context_run_timed(sp_exec_context *context, const void *const *inputs,
                                      void *const *outputs, uint64_t *step_ns)
 {
-    void *memory;
-    SP_TRY(arena_host(context, &memory));
-    return sp__plan_run_timed(context->executable->plan, inputs, outputs, memory,
-                              context->executable->host_packed, step_ns);
+    inline_memory memory;
+    SP_TRY(inline_memory_find(context, &memory));
+    const sp_status status = sp__plan_run_timed(context->executable->plan, inputs, outputs,
+                                                memory.arena, memory.packed, step_ns);
+    sp_free(memory.heap);
+    return status;
 }

@@ -30,8 +30,12 @@ typedef struct sp_executable {
     sp_segments segments;
     sp_target targets[SP_MAX_TARGETS]; /* by sp_segment.device */
     uint32_t target_count;
-    void **host_packed; /* packed weights, by packing of the plan, for runs on the calling thread */
-    char **labels;      /* one per step: "node 'x' (Conv)" */
+    sp_packed_weights *packed_table;
+    /* For runs on the calling thread: packed weights for the host, by packing of the plan. Written
+     * by `host_packing`. */
+    sp_once host_packing;
+    void **host_packed;
+    char **labels;       /* one per step: "node 'x' (Conv)" */
     uint32_t *reporting; /* steps whose kernels report (reports.h); constant */
     uint32_t reporting_count;
     sp_mutex lock;
@@ -64,6 +68,9 @@ void sp__executable_destroy(sp_executable *executable);
  * Errors: SP_OUT_OF_MEMORY; the executable can only be destroyed then. */
 sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait);
 void sp__executable_unpack(sp_executable *executable);
+/* The plan's packed weights in host memory, by packing, for a run on the calling thread: made by
+ * the first one. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__executable_host_packed(sp_executable *executable, void *const **out);
 
 /* Creates the first context; runs need at least one. */
 sp_status sp__executable_prepare(sp_executable *executable);

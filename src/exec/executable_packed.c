@@ -4,13 +4,15 @@
 #include "base/heap.h"
 #include "exec/context.h"
 
+#define ALL_TARGETS UINT32_MAX
+
 /* Marks the packings that the steps of the target's segments read. */
 static void mark_needed_packings(const sp_executable *executable, uint32_t target, bool *is_needed)
 {
     const sp_graph_plan *plan = executable->plan;
     for (uint32_t g = 0; g < executable->segments.count; g++) {
         const sp_segment *segment = &executable->segments.list[g];
-        if (segment->device != target) continue;
+        if (segment->device != target && target != ALL_TARGETS) continue;
         for (uint32_t s = 0; s < segment->step_count; s++) {
             const sp_plan_step *step = &plan->steps[segment->first_step + s];
             for (uint32_t i = 0; i < step->binding_count; i++) {
@@ -21,54 +23,83 @@ static void mark_needed_packings(const sp_executable *executable, uint32_t targe
     }
 }
 
-static sp_status target_get_copies(sp_executable *executable, uint32_t t, sp_packed_weights *table,
-                                   bool may_wait)
+/* `packed`: one for each packing; zero for those that the target does not need. */
+static sp_status get_copies(const sp_executable *executable, uint32_t target, sp_rt_device *device,
+                            bool may_wait, sp_memory *packed)
 {
-    const uint32_t count = executable->plan->packing_count;
-    sp_target *target = &executable->targets[t];
-    bool *is_needed = sp_calloc(count, sizeof *is_needed);
-    target->packed = sp_calloc(count, sizeof *target->packed);
-    sp_status status = SP_OK;
-    if (is_needed == NULL || target->packed == NULL) {
-        status = sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    } else {
-        mark_needed_packings(executable, t, is_needed);
-        const sp_packed_request request = {
-            .plan = executable->plan,
-            .device = target->device,
-            .is_needed = is_needed,
-            .may_wait = may_wait,
-        };
-        status = sp__packed_weights_get(table, &request, target->packed);
-    }
+    bool *is_needed = sp_calloc(executable->plan->packing_count, sizeof *is_needed);
+    if (is_needed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    mark_needed_packings(executable, target, is_needed);
+    const sp_packed_request request = {
+        .plan = executable->plan,
+        .device = device,
+        .is_needed = is_needed,
+        .may_wait = may_wait,
+    };
+    const sp_status status = sp__packed_weights_get(executable->packed_table, &request, packed);
     sp_free(is_needed);
     return status;
 }
 
-/* For runs on the calling thread; NULL for packings that no step reads, which tensors without
- * elements have. */
-static sp_status find_host_pointers(sp_executable *executable)
+static sp_memory *copies_new(const sp_executable *executable)
 {
-    const uint32_t count = executable->plan->packing_count;
-    executable->host_packed = sp_calloc(count, sizeof *executable->host_packed);
-    if (executable->host_packed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    for (uint32_t t = executable->target_count; t-- > 0;) {
-        for (uint32_t i = 0; i < count; i++) {
-            const sp_memory *memory = &executable->targets[t].packed[i];
-            if (memory->device == NULL) continue;
-            SP_TRY(sp__memory_host(memory, 0, &executable->host_packed[i]));
-        }
-    }
-    return SP_OK;
+    sp_memory *packed = sp_calloc(executable->plan->packing_count, sizeof *packed);
+    if (packed == NULL) (void)sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    return packed;
+}
+
+static sp_status target_get_copies(sp_executable *executable, uint32_t t, bool may_wait)
+{
+    sp_target *target = &executable->targets[t];
+    target->packed = copies_new(executable);
+    if (target->packed == NULL) return SP_OUT_OF_MEMORY;
+    return get_copies(executable, t, target->device, may_wait, target->packed);
 }
 
 sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait)
 {
+    executable->packed_table = table;
     if (executable->plan->packing_count == 0) return SP_OK;
     for (uint32_t t = 0; t < executable->target_count; t++) {
-        SP_TRY(target_get_copies(executable, t, table, may_wait));
+        SP_TRY(target_get_copies(executable, t, may_wait));
     }
-    return find_host_pointers(executable);
+    return SP_OK;
+}
+
+/* ---- runs on the calling thread ---- */
+
+/* NULL for packings that no step reads, which tensors without elements have. */
+static sp_status find_host_pointers(sp_executable *executable, const sp_memory *packed)
+{
+    const uint32_t count = executable->plan->packing_count;
+    void **pointers = sp_calloc(count, sizeof *pointers);
+    if (pointers == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    for (uint32_t i = 0; i < count; i++) pointers[i] = packed[i].host;
+    executable->host_packed = pointers;
+    return SP_OK;
+}
+
+/* The fallback's copies are for the fallback's steps only. */
+static sp_status host_pack(void *arg)
+{
+    sp_executable *executable = arg;
+    sp_rt_device *cpu;
+    SP_TRY(sp__rt_device_find((sp_device){0}, &cpu));
+    sp_memory *packed = copies_new(executable);
+    if (packed == NULL) return SP_OUT_OF_MEMORY;
+    sp_status status = get_copies(executable, ALL_TARGETS, cpu, false, packed);
+    if (status == SP_OK) status = find_host_pointers(executable, packed);
+    sp_free(packed);
+    return status;
+}
+
+sp_status sp__executable_host_packed(sp_executable *executable, void *const **out)
+{
+    if (executable->plan->packing_count > 0) {
+        SP_TRY(sp_once_run(&executable->host_packing, host_pack, executable));
+    }
+    *out = executable->host_packed;
+    return SP_OK;
 }
 
 void sp__executable_unpack(sp_executable *executable)

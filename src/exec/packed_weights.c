@@ -9,6 +9,7 @@
 #include "base/pages.h"
 #include "base/macros.h"
 #include "base/size.h"
+#include "exec/uploader.h"
 
 #define ALIGNMENT 256u
 #define CONSTANT_ALIGNMENT 16u
@@ -87,7 +88,7 @@ static sp_status count_missing(const sp_packed_request *request, const sp_memory
     return SP_OK;
 }
 
-/* Memory for the batch's copies, one after the other; the host writes it. */
+/* Memory for the batch's copies, one after the other; with host pointers, or they are uploaded. */
 static sp_status batch_acquire_memory(sp_packed_batch *batch, sp_memory *out)
 {
     sp_rt_device *device = batch->device;
@@ -97,7 +98,7 @@ static sp_status batch_acquire_memory(sp_packed_batch *batch, sp_memory *out)
         *out = (sp_memory){.device = device->dev,
                            .bytes = batch->bytes,
                            .address = (char *)memory->address + batch->block->offset};
-        return sp__block_host(batch->block, &out->host);
+        return SP_OK;
     }
     const bool is_large = batch->bytes >= SP_HUGE_PAGE_BYTES;
     batch->heap =
@@ -108,32 +109,93 @@ static sp_status batch_acquire_memory(sp_packed_batch *batch, sp_memory *out)
     return SP_OK;
 }
 
+/* Where the copies of a batch go. */
+typedef struct batch_target {
+    sp_memory room;
+    uint64_t at; /* of the next copy */
+    /* Without host pointers: each copy is made in `scratch` and uploaded. */
+    void *scratch;
+    sp_uploader uploader;
+} batch_target;
+
 /* `constants`: room for a copy of the packing's. */
-static sp_status copy_init(const sp_packed_weights *table, const sp_packed_request *request,
-                           const sp_packing *packing, const sp_memory *room, uint64_t at,
-                           void *constants, sp_packed_copy *out)
+static sp_packed_copy copy_at(const sp_packed_request *request, const sp_packing *packing,
+                              const batch_target *target, void *constants)
 {
-    const sp_graph_plan *plan = request->plan;
-    char *to = (char *)room->host + at;
-    *out = (sp_packed_copy){.device = request->device,
-                            .kernels = plan->kernels,
-                            .what = *packing,
-                            .memory = {.device = room->device,
-                                       .bytes = packing->bytes,
-                                       .address = (char *)room->address + at,
-                                       .host = to}};
+    char *host = target->room.host;
+    sp_packed_copy copy = {.device = request->device,
+                           .kernels = request->plan->kernels,
+                           .what = *packing,
+                           .memory = {.device = target->room.device,
+                                      .bytes = packing->bytes,
+                                      .address = (char *)target->room.address + target->at,
+                                      .host = host != NULL ? host + target->at : NULL}};
     if (packing->constant_bytes > 0) {
         memcpy(constants, packing->constants, packing->constant_bytes);
     }
-    out->what.constants = constants;
-    return sp__packing_run(table->graph, packing, plan->kernels, to);
+    copy.what.constants = constants;
+    return copy;
+}
+
+static sp_status copy_make(const sp_packed_weights *table, const sp_packed_request *request,
+                           const sp_packing *packing, batch_target *target,
+                           const sp_packed_copy *copy)
+{
+    const uint64_t padding = (ALIGNMENT - packing->bytes % ALIGNMENT) % ALIGNMENT;
+    void *to = copy->memory.host != NULL ? copy->memory.host : target->scratch;
+    target->at += packing->bytes + padding;
+    SP_TRY(sp__packing_run(table->graph, packing, request->plan->kernels, to));
+    if (copy->memory.host != NULL) return SP_OK;
+    SP_TRY(sp__uploader_write(&target->uploader, to, packing->bytes));
+    return sp__uploader_write(&target->uploader, NULL, padding);
+}
+
+static sp_status copies_make(const sp_packed_weights *table, const sp_packed_request *request,
+                             const sp_memory *found, const sp_packed_batch *batch,
+                             batch_target *target)
+{
+    sp_packed_copy *copy = batch->copies;
+    unsigned char *constants = batch->constants;
+    for (uint32_t i = 0; i < request->plan->packing_count; i++) {
+        if (!is_missing(request, found, i)) continue;
+        const sp_packing *packing = &request->plan->packings[i];
+        *copy = copy_at(request, packing, target, constants);
+        SP_TRY(copy_make(table, request, packing, target, copy++));
+        const size_t used = (size_t)packing->constant_bytes + CONSTANT_ALIGNMENT - 1;
+        constants += used / CONSTANT_ALIGNMENT * CONSTANT_ALIGNMENT;
+    }
+    return SP_OK;
+}
+
+static uint64_t largest_missing(const sp_packed_request *request, const sp_memory *found)
+{
+    uint64_t largest = 1;
+    for (uint32_t i = 0; i < request->plan->packing_count; i++) {
+        const uint64_t bytes = request->plan->packings[i].bytes;
+        if (is_missing(request, found, i) && bytes > largest) largest = bytes;
+    }
+    return largest;
+}
+
+static sp_status copies_upload(const sp_packed_weights *table, const sp_packed_request *request,
+                               const sp_memory *found, const sp_packed_batch *batch,
+                               batch_target *target)
+{
+    target->scratch = sp_aligned_malloc(ALIGNMENT, (size_t)largest_missing(request, found));
+    if (target->scratch == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
+    sp_status status =
+        sp__uploader_begin(&target->uploader, batch->device, &batch->block->slab->memory,
+                           batch->block->offset, batch->bytes);
+    if (status == SP_OK) status = copies_make(table, request, found, batch, target);
+    status = sp__uploader_end(&target->uploader, status);
+    sp_free(target->scratch);
+    return status;
 }
 
 static sp_status batch_fill(const sp_packed_weights *table, const sp_packed_request *request,
                             const sp_memory *found, sp_packed_batch *batch)
 {
-    sp_memory room = {0};
-    uint64_t at = 0;
+    batch_target target = {0};
     SP_TRY(count_missing(request, found, batch));
     batch->copies =
         sp_aligned_malloc(_Alignof(sp_packed_copy), batch->count * sizeof *batch->copies);
@@ -143,19 +205,11 @@ static sp_status batch_fill(const sp_packed_weights *table, const sp_packed_requ
     if (batch->copies == NULL || batch->constants == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
     }
-    SP_TRY(batch_acquire_memory(batch, &room));
+    SP_TRY(batch_acquire_memory(batch, &target.room));
     const sp_fpenv before = sp_fpenv_enter();
-    sp_status status = SP_OK;
-    sp_packed_copy *copy = batch->copies;
-    unsigned char *constants = batch->constants;
-    for (uint32_t i = 0; i < request->plan->packing_count && status == SP_OK; i++) {
-        if (!is_missing(request, found, i)) continue;
-        const sp_packing *packing = &request->plan->packings[i];
-        status = copy_init(table, request, packing, &room, at, constants, copy++);
-        const size_t used = (size_t)packing->constant_bytes + CONSTANT_ALIGNMENT - 1;
-        constants += used / CONSTANT_ALIGNMENT * CONSTANT_ALIGNMENT;
-        at += (packing->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    }
+    const sp_status status = target.room.host != NULL
+                                 ? copies_make(table, request, found, batch, &target)
+                                 : copies_upload(table, request, found, batch, &target);
     sp_fpenv_leave(before);
     return status;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/upload.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/size.h"
+#include "exec/uploader.h"
 
 #define ALIGNMENT 256u
 
@@ -23,26 +22,40 @@ static sp_status upload_bytes(const sp_weight *weights, uint32_t count, uint64_t
     return SP_OK;
 }
 
-/* The host copies, so it must be able to access the device's memory. */
-static sp_status weights_copy(sp_rt_device *device, const sp_weight *weights, uint32_t count,
-                              sp_upload *out)
+static uint64_t padding_of(const sp_weight *weight)
 {
-    uint64_t bytes = 0;
-    SP_TRY(upload_bytes(weights, count, &bytes));
-    if (bytes == 0) return SP_OK;
-    SP_TRY(sp__allocator_acquire(&device->allocator, bytes, NULL, &out->block));
+    return (ALIGNMENT - weight->bytes % ALIGNMENT) % ALIGNMENT;
+}
+
+/* One after the other in the block. */
+static sp_status weights_write(const sp_weight *weights, uint32_t count, sp_uploader *uploader,
+                               sp_upload *out)
+{
     const sp_memory *memory = &out->block->slab->memory;
     uint64_t at = out->block->offset;
     for (uint32_t i = 0; i < count; i++) {
         if (weights[i].is_only_packed) continue;
-        sp_memory *copy = &out->memories[i];
-        SP_TRY(sp__memory_host(memory, at, &copy->host));
-        copy->address = (char *)memory->address + at;
-        if (copy->host != NULL && weights[i].bytes > 0)
-            memcpy(copy->host, weights[i].data, weights[i].bytes);
-        at += (weights[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        const uint64_t padding = padding_of(&weights[i]);
+        out->memories[i].address = (char *)memory->address + at;
+        SP_TRY(sp__uploader_write(uploader, weights[i].data, weights[i].bytes));
+        SP_TRY(sp__uploader_write(uploader, NULL, padding));
+        at += weights[i].bytes + padding;
     }
     return SP_OK;
+}
+
+static sp_status weights_copy(sp_rt_device *device, const sp_weight *weights, uint32_t count,
+                              sp_upload *out)
+{
+    uint64_t bytes = 0;
+    sp_uploader uploader;
+    SP_TRY(upload_bytes(weights, count, &bytes));
+    if (bytes == 0) return SP_OK;
+    SP_TRY(sp__allocator_acquire(&device->allocator, bytes, NULL, &out->block));
+    sp_status status =
+        sp__uploader_begin(&uploader, device, &out->block->slab->memory, out->block->offset, bytes);
+    if (status == SP_OK) status = weights_write(weights, count, &uploader, out);
+    return sp__uploader_end(&uploader, status);
 }
 
 sp_status sp__upload_init(sp_rt_device *device, const sp_weight *weights, uint32_t count,

@@ -103,10 +103,9 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
         return sp__fail(SP_INVALID, "sp_storage_adopt: data is %p, which cannot hold %llu bytes",
                         data, (unsigned long long)bytes);
     }
-    if (on->dev->vtable->staging_create != NULL) {
-        return sp__fail(SP_UNSUPPORTED,
-                        "%s cannot use memory that it did not allocate: create a storage and copy",
-                        on->dev->limits.name);
+    sp_memory memory = sp__memory_at_host(on->dev, data, bytes);
+    if (on->dev->vtable->memory_adopt != NULL) {
+        SP_TRY(on->dev->vtable->memory_adopt(on->dev, data, bytes, &memory));
     }
     const bool is_frozen = options != NULL && options->is_frozen;
     sp_point ready = {0};
@@ -115,7 +114,7 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     if (is_frozen) SP_TRY(sp__point_wait(ready, SP_NO_DEADLINE));
     sp_rt_storage *storage;
     SP_TRY(sp__storage_object_create(&storage));
-    storage->adopted = sp__memory_at_host(on->dev, data, bytes);
+    storage->adopted = memory;
     storage->release = options != NULL ? options->release : NULL;
     storage->release_ctx = options != NULL ? options->ctx : NULL;
     sp_mutex_lock(&storage->lock);

@@ -21,6 +21,7 @@
 
 typedef struct sp_frontier {
     sp_point write;
+    uint32_t writes; /* that were published */
     uint32_t count;
     uint32_t capacity; /* of `more`; 0 while the inline points do */
     sp_point inline_reads[SP_FRONTIER_INLINE];
@@ -63,6 +64,7 @@ static inline void sp__frontier_publish(sp_frontier *frontier, sp_access access,
         return;
     }
     frontier->write = point;
+    frontier->writes++;
     frontier->count = 0;
 }
 

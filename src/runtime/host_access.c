@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host access to storages. An access is a point like any other, on a timeline that the host itself
- * advances: a ticket. begin publishes the ticket's next value in the storage's frontier, so later
- * device work waits for it, and then waits for the earlier work; end advances the ticket.
+ * advances: a ticket (host_ticket.h). begin publishes the ticket's next value in the storage's
+ * frontier, so later device work waits for it, and then waits for the earlier work; end advances
+ * the ticket. A refused write is removed from the frontier again if nothing has come after it.
  *
- * A write in the frontier replaces everything before it, so its ticket never advances before that
- * has passed, even if begin fails or the storage is released in between:
- *     a ticket advances  =>  everything it is behind has passed, or no other use follows it
- * A refused write is removed from the frontier again if nothing has come after it. Tickets are
- * pooled and never freed, since points on them may be read at any later time:
- *     a ticket is in the pool  <=>  its timeline's done equals its value
- *
- * A ticket is a node of the wait-for graph: it waits for what it is behind and, until the access is
- * ended or abandoned, for the thread that began it. */
+ * Where the memory has no host pointer, the host gets a mirror between the two (mirror.h). */
 #include <streampool/storage.h>
 
 #include <string.h>
@@ -19,237 +12,28 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "device/thread_record.h"
 #include "device/wait.h"
 #include "runtime/checker.h"
+#include "runtime/host_access.h"
+#include "runtime/host_ticket.h"
 #include "runtime/runtime_state.h"
-#include "runtime/storage.h"
-
-/* What searches of the wait-for graph read of a ticket. */
-typedef struct ticket_shown {
-    uint64_t value;  /* the access that `behind` belongs to; 0: none */
-    uint64_t holder; /* of the record of the thread that began it, or 0 */
-} ticket_shown;
-
-struct sp_host_ticket {
-    sp_timeline timeline;
-    uint64_t value; /* of the open access, or of the last one */
-    sp_access access;
-    /* begin has returned and end may come; under the storage's lock. Otherwise the ticket belongs
-     * to the thread in begin, also if the storage is destroyed. */
-    bool is_open;
-    sp_host_ticket *next; /* in the pool, or in the storage */
-    /* What the access must follow: inline_points, or an allocation. Written by the ticket's owner,
-     * under the timeline's lock once others can reach the ticket; read by searches under that
-     * lock. */
-    sp_wait_set behind;
-    sp_point inline_points[SP_MAX_WAITS];
-    ticket_shown shown;    /* see shown_locked */
-    bool is_abandoned;     /* guarded by timeline.lock; refused: later accesses take `behind` over
-                            * instead of waiting for the ticket */
-    sp_point former_write; /* of the frontier before a write, to restore it */
-    sp_thread_record *record; /* of that thread, while the access is open */
-    sp_waiter waiter;         /* of a ticket that closes itself */
-    /* Of a write of all of adopted memory until begin returns: `ready` of the storage, moved here.
-     * Uses that follow the ticket follow that too, and get its fault only if the write is refused:
-     * then it becomes poison before the ticket closes. Constant while is_abandoned. */
-    sp_point ready;
-    sp_rt_storage *storage; /* if `ready` is set: its storage, and in which life */
-    uint32_t epoch;
-};
-
-/* process-wide: points on tickets outlive storages and devices. */
-static struct {
-    sp_mutex lock;
-    sp_host_ticket *free SP_GUARDED_BY(lock);
-} tickets = {.lock = SP_MUTEX_INIT(SP_LOCK_TICKETS)};
-
-/* The analysis accepts the parameter of a function as a lock, but not a member of a member. */
-static ticket_shown *shown_locked(sp_host_ticket *ticket) SP_REQUIRES(&ticket->timeline.lock)
-{
-    return &ticket->shown;
-}
-
-static uint64_t ticket_each_wait(sp_timeline *timeline, uint64_t value, sp_point_visitor visit,
-                                 void *ctx)
-{
-    sp_host_ticket *ticket = SP_CONTAINER_OF(timeline, sp_host_ticket, timeline);
-    uint64_t holder = 0;
-    sp_mutex_lock(&ticket->timeline.lock);
-    if (shown_locked(ticket)->value == value) {
-        for (uint32_t i = 0; i < ticket->behind.count; i++) visit(ctx, ticket->behind.points[i]);
-        holder = shown_locked(ticket)->holder;
-    }
-    sp_mutex_unlock(&ticket->timeline.lock);
-    return holder;
-}
-
-static const sp_timeline_source ticket_source = {.each_wait = ticket_each_wait};
-
-static sp_host_ticket *ticket_acquire(sp_access access)
-{
-    sp_mutex_lock(&tickets.lock);
-    sp_host_ticket *ticket = tickets.free;
-    if (ticket != NULL) tickets.free = ticket->next;
-    sp_mutex_unlock(&tickets.lock);
-    if (ticket == NULL) {
-        ticket = sp_aligned_malloc(SP_CACHE_LINE, sizeof *ticket);
-        if (ticket == NULL) return NULL;
-        *ticket = (sp_host_ticket){0};
-        sp__timeline_init(&ticket->timeline, NULL);
-        ticket->timeline.source = &ticket_source;
-    }
-    ticket->value++;
-    ticket->access = access;
-    ticket->is_open = false;
-    ticket->is_abandoned = false;
-    ticket->ready = (sp_point){0};
-    ticket->behind = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = ticket->inline_points};
-    return ticket;
-}
-
-/* Publishes what searches read of the ticket from now on. */
-static void ticket_show(sp_host_ticket *ticket, uint64_t value, uint64_t holder)
-{
-    sp_mutex_lock(&ticket->timeline.lock);
-    *shown_locked(ticket) = (ticket_shown){.value = value, .holder = holder};
-    sp_mutex_unlock(&ticket->timeline.lock);
-}
-
-/* Requires a ticket that searches do not see. */
-static void ticket_release(sp_host_ticket *ticket)
-{
-    if (ticket->behind.points != ticket->inline_points) sp_free(ticket->behind.points);
-    sp_mutex_lock(&tickets.lock);
-    ticket->next = tickets.free;
-    tickets.free = ticket;
-    sp_mutex_unlock(&tickets.lock);
-}
-
-/* The write that was to overwrite the memory was refused, and `ready` has passed. Ordered: every
- * later use follows the ticket, which has not advanced yet. */
-static void poison_unwritten(const sp_host_ticket *ticket)
-{
-    const sp_fault fault = sp__point_fault(ticket->ready);
-    if (fault != SP_NO_FAULT) sp__poison_set(&ticket->storage->poison, ticket->epoch, fault);
-}
-
-/* Ends the access: device work behind it may run. */
-static void ticket_close(sp_host_ticket *ticket)
-{
-    const sp_point point = {&ticket->timeline, ticket->value};
-    ticket_show(ticket, 0, 0);
-    if (ticket->ready.timeline != NULL && !SP_PLANTED(refused_is_ready)) poison_unwritten(ticket);
-    if (ticket->record != NULL) sp_fetch_sub_relaxed(&ticket->record->open_accesses, 1);
-    ticket->record = NULL;
-    sp__timeline_advance(point.timeline, point.value);
-    sp__point_observed(point); /* by the host, which ended it: later uses are ordered behind */
-    ticket_release(ticket);
-}
-
-static void ticket_drop_points(sp_host_ticket *ticket, uint32_t count)
-{
-    sp_mutex_lock(&ticket->timeline.lock);
-    ticket->behind.count -= count;
-    sp_mutex_unlock(&ticket->timeline.lock);
-}
-
-/* Closes the ticket when all that it is behind has passed, one point after the other. */
-static void ticket_close_after_points(sp_waiter *waiter)
-{
-    sp_host_ticket *ticket = SP_CONTAINER_OF(waiter, sp_host_ticket, waiter);
-    while (ticket->behind.count > 0) {
-        const sp_point point = ticket->behind.points[ticket->behind.count - 1];
-        if (!sp__point_has_passed(point)) {
-            sp__point_flush(point);
-            ticket->waiter = (sp_waiter){.value = point.value, .fire = ticket_close_after_points};
-            /* Once registered, the ticket belongs to the thread that fires it. */
-            if (sp__timeline_register(point.timeline, &ticket->waiter)) return;
-        }
-        ticket_drop_points(ticket, 1);
-    }
-    ticket_close(ticket);
-}
-
-/* Ends an access that was refused. A read in a frontier represents only itself. */
-static void ticket_abandon(sp_host_ticket *ticket)
-{
-    sp_mutex_lock(&ticket->timeline.lock);
-    shown_locked(ticket)->holder = 0;
-    ticket->is_abandoned = true;
-    sp_mutex_unlock(&ticket->timeline.lock);
-    if ((ticket->access & SP_WRITE) == 0 || SP_PLANTED(close_abandoned_early)) {
-        ticket_drop_points(ticket, ticket->behind.count);
-    }
-    ticket_close_after_points(&ticket->waiter);
-}
-
-sp_host_ticket *sp__host_tickets_detach_locked(sp_rt_storage *storage)
-{
-    sp_host_ticket *open = NULL;
-    while (storage->tickets != NULL) {
-        sp_host_ticket *ticket = storage->tickets;
-        storage->tickets = ticket->next;
-        if (!ticket->is_open) continue; /* its thread finds it detached */
-        ticket->next = open;
-        open = ticket;
-    }
-    return open;
-}
-
-void sp__host_tickets_close(sp_host_ticket *open)
-{
-    while (open != NULL) {
-        sp_host_ticket *ticket = open;
-        open = ticket->next;
-        ticket_close(ticket);
-    }
-}
-
-void sp__host_tickets_deinit(void)
-{
-    sp_mutex_lock(&tickets.lock);
-    sp_host_ticket *ticket = tickets.free;
-    tickets.free = NULL;
-    sp_mutex_unlock(&tickets.lock);
-    while (ticket != NULL) {
-        sp_host_ticket *next = ticket->next;
-        sp__timeline_deinit(&ticket->timeline);
-        sp_free(ticket);
-        ticket = next;
-    }
-}
+#include "runtime/submit.h"
 
 /* ---- begin ---- */
 
 typedef struct access_step {
+    sp_storage_range range;
+    sp_access access;
+    bool is_whole; /* the range is all of the storage */
+    bool is_bare;  /* for the order alone: the bytes are not accessed */
     sp_thread_record *record;
     sp_host_ticket *ticket; /* NULL for a frozen storage, which excludes no use */
     void *data;
+    sp_mirror_request wanted; /* with a device: the host needs a mirror */
+    sp_mirror *mirror;        /* a reference to it */
     const void *call_site;
     sp_check_batch *reports; /* of the checker */
 } access_step;
-
-/* Replaces the point of a refused access by what that access is behind, so that refused accesses do
- * not form chains, unless it has yet to poison the storage. Those points are of other timelines or
- * older; without room the point stays. */
-static void wait_set_take_over(sp_wait_set *set, uint32_t index)
-{
-    const sp_point point = set->points[index];
-    if (point.timeline->source != &ticket_source) return;
-    sp_host_ticket *former = SP_CONTAINER_OF(point.timeline, sp_host_ticket, timeline);
-    sp_point behind[SP_MAX_WAITS];
-    sp_mutex_lock(&former->timeline.lock);
-    const bool is_replaced = shown_locked(former)->value == point.value && former->is_abandoned &&
-                             former->ready.timeline == NULL;
-    const uint32_t count = is_replaced ? former->behind.count : UINT32_MAX;
-    const bool fits = count <= SP_MAX_WAITS && set->count - 1 + count <= set->capacity;
-    if (fits && count > 0) memcpy(behind, former->behind.points, count * sizeof *behind);
-    sp_mutex_unlock(&former->timeline.lock);
-    if (!fits) return;
-    set->points[index] = set->points[--set->count];
-    for (uint32_t i = 0; i < count; i++) sp__wait_set_add(set, behind[i], NULL);
-}
 
 /* What must have completed before the host may access the storage. */
 static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ticket)
@@ -271,6 +55,12 @@ static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ti
     return SP_OK;
 }
 
+/* Nothing that was in the storage is read or kept. */
+static bool overwrites_all(const access_step *step)
+{
+    return step->access == SP_WRITE && step->is_whole;
+}
+
 /* Commands on untracked storages do not follow the ticket, so there `ready` stays. */
 static void ready_take_locked(sp_rt_storage *storage, sp_host_ticket *ticket)
     SP_REQUIRES(&storage->lock)
@@ -282,65 +72,94 @@ static void ready_take_locked(sp_rt_storage *storage, sp_host_ticket *ticket)
     storage->ready = (sp_point){0};
 }
 
-static sp_status ticket_publish_locked(sp_rt_storage *storage, sp_access access, access_step *step)
+static sp_status ticket_publish_locked(sp_rt_storage *storage, access_step *step)
     SP_REQUIRES(&storage->lock)
 {
     SP_TRY(sp__frontier_reserve(&storage->block.frontier));
-    sp_host_ticket *ticket = ticket_acquire(access);
+    sp_host_ticket *ticket = sp__host_ticket_acquire(step->access);
     if (ticket == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a host access");
     const sp_status status = collect_waits_locked(storage, ticket);
     if (status != SP_OK) {
-        ticket->value--; /* the value was never published */
-        ticket_release(ticket);
+        sp__host_ticket_forget(ticket);
         return status;
     }
     /* The checker has refused accesses in its history, so then they stay what later ones follow. */
     const bool takes_over = !sp__check_is_on();
     for (uint32_t i = ticket->behind.count; i > 0 && takes_over; i--) {
-        wait_set_take_over(&ticket->behind, i - 1);
+        sp__host_ticket_take_over(&ticket->behind, i - 1);
     }
     ticket->former_write = storage->block.frontier.write;
-    if (access == SP_WRITE && !SP_PLANTED(ready_outlives_write)) ready_take_locked(storage, ticket);
+    ticket->is_whole = step->is_whole;
+    if (overwrites_all(step) && !SP_PLANTED(ready_outlives_write)) {
+        ready_take_locked(storage, ticket);
+    }
     ticket->next = storage->tickets;
     storage->tickets = ticket;
-    ticket_show(ticket, ticket->value, step->record->holder);
-    const sp_point point = {&ticket->timeline, ticket->value};
-    sp__frontier_publish(&storage->block.frontier, access, point);
+    sp__host_ticket_show(ticket, ticket->value, step->record->holder);
+    sp__frontier_publish(&storage->block.frontier, step->access, sp__host_ticket_point(ticket));
     step->ticket = ticket;
     return SP_OK;
 }
 
 /* Reports the access to the checker. */
-static void check_access_locked(sp_rt_storage *storage, sp_access access, access_step *step)
+static void check_access_locked(sp_rt_storage *storage, access_step *step)
     SP_REQUIRES(&storage->lock)
 {
     static const sp_wait_set nothing = {0};
     sp_check_use use = {.op = "host access",
-                        .access = access,
+                        .access = step->access,
                         .device = "host",
                         .stream = UINT32_MAX,
                         .call_site = step->call_site};
     use.thread = step->record->number;
     sp_host_ticket *ticket = step->ticket;
-    const sp_point point =
-        ticket != NULL ? (sp_point){&ticket->timeline, ticket->value} : (sp_point){0};
+    const sp_point point = ticket != NULL ? sp__host_ticket_point(ticket) : (sp_point){0};
     step->reports = sp_calloc(1, sizeof *step->reports);
     sp__check_accessed(&storage->history, storage->bytes, point,
                        ticket != NULL ? &ticket->behind : &nothing, &use, step->reports);
 }
 
-static sp_status access_enter_locked(sp_rt_storage *storage, sp_access access, access_step *step)
+/* The memory itself, or the place that the host needs a mirror of. */
+static void place_find_locked(sp_rt_storage *storage, access_step *step) SP_REQUIRES(&storage->lock)
+{
+    const sp_memory *memory = storage->memory;
+    if (!sp__memory_needs_mirror(memory)) {
+        step->data = sp__memory_host_or_null(memory, storage->offset + step->range.offset);
+        return;
+    }
+    /* Of a frozen storage always all, for all later accesses too. */
+    const bool is_all = storage->is_frozen;
+    const sp_storage_range range = {.offset = is_all ? 0 : step->range.offset,
+                                    .bytes = is_all ? storage->bytes : step->range.bytes};
+    if (step->is_bare || range.bytes == 0) return;
+    step->wanted =
+        (sp_mirror_request){.storage = step->range.storage,
+                            .access = step->access,
+                            .version = storage->block.frontier.writes,
+                            .place = {.device = storage->device,
+                                      .offset = range.offset,
+                                      .binding = {.memory = memory,
+                                                  .offset = storage->offset + range.offset,
+                                                  .bytes = range.bytes,
+                                                  .poison = &storage->poison,
+                                                  .epoch = storage->epoch,
+                                                  .is_overwritten = step->is_whole}}};
+}
+
+static sp_status access_enter_locked(sp_rt_storage *storage, access_step *step)
     SP_REQUIRES(&storage->lock)
 {
-    if (storage->is_frozen && (access & SP_WRITE) != 0) {
+    if (storage->is_frozen && (step->access & SP_WRITE) != 0) {
         return sp__fail(SP_INVALID, "a frozen storage cannot be written");
     }
-    SP_TRY(sp__memory_host(storage->memory, storage->offset, &step->data));
-    const sp_status status =
-        storage->is_frozen ? SP_OK : ticket_publish_locked(storage, access, step);
+    if (step->is_whole) step->range.bytes = storage->bytes;
+    SP_TRY(sp__use_check_range(step->range.offset, step->range.bytes, storage->bytes));
+    step->is_whole = step->range.bytes == storage->bytes;
+    place_find_locked(storage, step);
+    const sp_status status = storage->is_frozen ? SP_OK : ticket_publish_locked(storage, step);
     if (SP_LIKELY(!sp__check_is_on())) return status;
     if (storage->is_tracked || storage->is_frozen) sp__check_met(&storage->history);
-    if (status == SP_OK) check_access_locked(storage, access, step);
+    if (status == SP_OK) check_access_locked(storage, step);
     return status;
 }
 
@@ -389,6 +208,19 @@ static void ready_restore_locked(sp_rt_storage *storage, sp_host_ticket *ticket)
     ticket->ready = (sp_point){0};
 }
 
+static void mirror_open_locked(sp_rt_storage *storage, const access_step *step)
+    SP_REQUIRES(&storage->lock)
+{
+    sp_host_ticket *ticket = step->ticket;
+    ticket->mirror = step->mirror;
+    ticket->place = step->wanted.place;
+    ticket->storage = storage;
+    ticket->epoch = storage->epoch;
+    if (step->access == SP_READ) {
+        (void)sp__mirror_keep_locked(storage, step->mirror, step->wanted.version);
+    }
+}
+
 /* The end of begin: opens the ticket if begin succeeded and the storage is still current; otherwise
  * takes it off the storage, unless the storage's destroyer has, and abandons it. */
 static sp_status access_leave_begin(sp_rt_storage *storage, sp_storage handle,
@@ -402,8 +234,9 @@ static sp_status access_leave_begin(sp_rt_storage *storage, sp_storage handle,
         ticket->is_open = true;
         ticket->record = step->record;
         sp_fetch_add_relaxed(&step->record->open_accesses, 1);
-        if (ticket->access == SP_WRITE) fault_clear_locked(storage);
+        if (overwrites_all(step)) fault_clear_locked(storage);
         ticket->ready = (sp_point){0};
+        if (step->mirror != NULL) mirror_open_locked(storage, step);
     } else {
         ticket_unlink_locked(storage, ticket);
         is_withdrawn = !sp__check_is_on() && sp__handle_is_current(&storage->object, handle.bits) &&
@@ -412,44 +245,109 @@ static sp_status access_leave_begin(sp_rt_storage *storage, sp_storage handle,
     }
     sp_mutex_unlock(&storage->lock);
     if (is_open) return SP_OK;
+    sp__mirror_release(step->mirror);
     if (is_withdrawn) {
-        ticket_drop_points(ticket, ticket->behind.count);
-        ticket_close(ticket);
+        sp__host_ticket_drop_points(ticket, ticket->behind.count);
+        sp__host_ticket_close(ticket);
     } else {
-        ticket_abandon(ticket);
+        sp__host_ticket_abandon(ticket);
     }
     if (status != SP_OK) return status;
     return sp__fail(SP_INVALID, "storage handle %#llx was released during the call",
                     (unsigned long long)handle.bits);
 }
 
-sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data)
+/* A frozen storage has no tickets: a reference keeps its memory while it is copied, and its mirror
+ * stays as long as the storage. */
+static sp_status frozen_mirror(sp_rt_storage *storage, access_step *step)
 {
-    SP_TRY(sp__runtime_enter());
-    if (data == NULL || access < SP_READ || access > SP_READ_WRITE) {
-        return sp__fail(SP_INVALID, "sp_storage_host_begin: access must be SP_READ, SP_WRITE or "
-                                    "SP_READ_WRITE, and data not NULL");
+    SP_TRY(sp_storage_retain(step->range.storage));
+    sp_mirror *mirror = NULL;
+    const sp_status status = sp__mirror_acquire(storage, &step->wanted, &mirror);
+    if (status == SP_OK) {
+        sp_mutex_lock(&storage->lock);
+        const sp_mirror *kept = sp__mirror_keep_locked(storage, mirror, step->wanted.version);
+        step->data = sp__mirror_at(kept, step->range.offset);
+        sp_mutex_unlock(&storage->lock);
+        sp__mirror_release(mirror);
     }
-    *data = NULL;
-    access_step step = {.record = sp__thread_record(), .call_site = SP_CALL_SITE};
-    if (step.record == NULL) return SP_OUT_OF_MEMORY;
+    (void)sp_storage_release(step->range.storage);
+    return status;
+}
+
+/* The bytes for the host, once all that the access is behind has passed. */
+static sp_status access_find_data(sp_rt_storage *storage, access_step *step)
+{
+    if (SP_LIKELY(step->wanted.place.device == NULL)) return SP_OK;
+    if (step->ticket == NULL) return frozen_mirror(storage, step);
+    SP_TRY(sp__mirror_acquire(storage, &step->wanted, &step->mirror));
+    step->data = sp__mirror_at(step->mirror, step->range.offset);
+    return SP_OK;
+}
+
+static sp_status access_begin(access_step *step)
+{
+    const sp_storage handle = step->range.storage;
+    step->record = sp__thread_record();
+    if (step->record == NULL) return SP_OUT_OF_MEMORY;
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
-    sp_status status = access_enter_locked(storage, access, &step);
+    sp_status status = access_enter_locked(storage, step);
     const uint32_t epoch = storage->epoch;
     const sp_point ready = storage->ready;
     sp_mutex_unlock(&storage->lock);
     SP_TRY(status);
 
-    if (step.ticket != NULL && !SP_PLANTED(begin_at_once)) {
-        status = sp__point_wait_for_access(step.ticket->behind.points, step.ticket->behind.count);
+    if (step->ticket != NULL && !SP_PLANTED(begin_at_once)) {
+        status = sp__point_wait_for_access(step->ticket->behind.points, step->ticket->behind.count);
     }
-    if (status == SP_OK && access != SP_WRITE) status = storage_report_fault(storage, epoch, ready);
-    if (step.ticket != NULL) status = access_leave_begin(storage, handle, &step, status);
-    if (status == SP_OK) *data = step.data;
+    if (status == SP_OK && !overwrites_all(step)) {
+        status = storage_report_fault(storage, epoch, ready);
+    }
+    if (status == SP_OK) status = access_find_data(storage, step);
+    if (step->ticket != NULL) status = access_leave_begin(storage, handle, step, status);
     /* Last: the program's callback may end the thread, and then the access is open. */
-    if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
+    if (SP_UNLIKELY(step->reports != NULL)) sp__check_emit(step->reports);
     return status;
+}
+
+sp_status sp__host_begin_bare(sp_storage handle, sp_access access, const void *call_site)
+{
+    access_step step = {.range = {.storage = handle},
+                        .access = access,
+                        .is_whole = true,
+                        .is_bare = true,
+                        .call_site = call_site};
+    return access_begin(&step);
+}
+
+static sp_status begin_checked(access_step *step, const char *call, void **data)
+{
+    SP_TRY(sp__runtime_enter());
+    if (data == NULL || step->access < SP_READ || step->access > SP_READ_WRITE) {
+        return sp__fail(SP_INVALID,
+                        "%s: access must be SP_READ, SP_WRITE or SP_READ_WRITE, and data not NULL",
+                        call);
+    }
+    *data = NULL;
+    const sp_status status = access_begin(step);
+    if (status == SP_OK) *data = step->data;
+    return status;
+}
+
+sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data)
+{
+    access_step step = {.range = {.storage = handle},
+                        .access = access,
+                        .is_whole = true,
+                        .call_site = SP_CALL_SITE};
+    return begin_checked(&step, "sp_storage_host_begin", data);
+}
+
+sp_status sp_storage_host_begin_range(sp_storage_range range, sp_access access, void **data)
+{
+    access_step step = {.range = range, .access = access, .call_site = SP_CALL_SITE};
+    return begin_checked(&step, "sp_storage_host_begin_range", data);
 }
 
 /* ---- end ---- */
@@ -475,7 +373,8 @@ static void holders_clear_locked(sp_rt_storage *storage, sp_access access)
     SP_REQUIRES(&storage->lock)
 {
     for (sp_host_ticket *ticket = storage->tickets; ticket != NULL; ticket = ticket->next) {
-        if (ticket->is_open && ticket->access == access) ticket_show(ticket, ticket->value, 0);
+        if (ticket->is_open && ticket->access == access)
+            sp__host_ticket_show(ticket, ticket->value, 0);
     }
 }
 
@@ -490,6 +389,45 @@ static sp_host_ticket *ticket_remove_locked(sp_rt_storage *storage, sp_access ac
     return ticket;
 }
 
+/* The copy is what later uses follow, rather than the ticket, for which a GPU's queue would wait on
+ * the host; and what was written is a current mirror. `written`: the point of the ticket. */
+static void write_back_publish(sp_rt_storage *storage, sp_storage handle,
+                               const sp_host_ticket *ticket, sp_point copied)
+{
+    const sp_point written = sp__host_ticket_point(ticket);
+    sp_mutex_lock(&storage->lock);
+    sp_frontier *frontier = &storage->block.frontier;
+    if (sp__handle_is_current(&storage->object, handle.bits) &&
+        frontier->write.timeline == written.timeline && frontier->write.value == written.value) {
+        if (!sp__check_is_on()) frontier->write = copied; /* it knows the access by its ticket */
+        (void)sp__mirror_keep_locked(storage, ticket->mirror, frontier->writes);
+    }
+    sp_mutex_unlock(&storage->lock);
+}
+
+/* Ends a write to a mirror. */
+static sp_status write_back(sp_rt_storage *storage, sp_storage handle, sp_host_ticket *ticket,
+                            bool is_tracked)
+{
+    sp_point copied;
+    const sp_status status = sp__host_ticket_write_back(ticket, &copied);
+    if (status != SP_OK) {
+        sp__host_ticket_close(ticket);
+        return status;
+    }
+    if (SP_PLANTED(end_before_copy)) {
+        sp__host_ticket_close(ticket);
+        return SP_OK;
+    }
+    write_back_publish(storage, handle, ticket, copied);
+    /* Commands on untracked storages do not follow the ticket. The checker asks who ended it. */
+    sp_status waited = SP_OK;
+    if (!is_tracked) waited = sp__point_wait(copied, SP_NO_DEADLINE);
+    else if (sp__check_is_on()) waited = sp__point_wait_passed(copied, SP_NO_DEADLINE);
+    sp__host_ticket_close_behind(ticket);
+    return waited;
+}
+
 sp_status sp_storage_host_end(sp_storage handle, sp_access access)
 {
     /* Allowed while the runtime goes down, and after: its shutdown waits for work that waits for
@@ -499,9 +437,19 @@ sp_status sp_storage_host_end(sp_storage handle, sp_access access)
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_host_ticket *ticket = ticket_remove_locked(storage, access);
     const bool is_frozen = storage->is_frozen;
+    const bool is_tracked = storage->is_tracked;
+    const bool is_written = ticket != NULL && ticket->mirror != NULL && (access & SP_WRITE) != 0;
+    sp_mirror *unused = NULL;
+    if (ticket != NULL && ticket->mirror != NULL && !is_written) {
+        sp__mirror_drop_locked(storage, ticket->mirror);
+        ticket->mirror = NULL;
+    }
+    if (SP_UNLIKELY(storage->ended_mirrors != NULL)) unused = sp__mirrors_detach_locked(storage);
     sp_mutex_unlock(&storage->lock);
+    sp__mirrors_release(unused);
+    if (is_written) return write_back(storage, handle, ticket, is_tracked);
     if (ticket != NULL) {
-        ticket_close(ticket);
+        sp__host_ticket_close(ticket);
         return SP_OK;
     }
     if (is_frozen && access == SP_READ) return SP_OK;

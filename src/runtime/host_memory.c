@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned host memory: pages that the library records by address. For devices that work on the
- * host's memory, so no driver has to know of them.
+/* Pinned host memory: pages that the library records by address, and that the driver of a GPU
+ * registers. They are the library's, not the driver's, so they outlive the device.
  *
  *     ranges[] is sorted by address, and no two overlap;  bytes == the sum of their sizes */
 #include "runtime/host_memory.h"
@@ -18,6 +18,7 @@
 typedef struct host_range {
     uintptr_t address;
     uint64_t bytes;
+    sp_dev *device;
 } host_range;
 
 static struct {
@@ -58,28 +59,64 @@ static bool has_memory_for_locked(uint64_t bytes) SP_REQUIRES(&pinned.lock)
     return bytes <= all && pinned.bytes <= all - bytes;
 }
 
-static bool range_insert_locked(void *address, uint64_t bytes) SP_REQUIRES(&pinned.lock)
+static bool range_insert_locked(void *address, uint64_t bytes, sp_dev *device)
+    SP_REQUIRES(&pinned.lock)
 {
     if (!ranges_grow_locked()) return false;
     const uint32_t at = count_up_to_locked((uintptr_t)address);
     memmove(&pinned.ranges[at + 1], &pinned.ranges[at], (pinned.count - at) * sizeof(host_range));
-    pinned.ranges[at] = (host_range){(uintptr_t)address, bytes};
+    pinned.ranges[at] = (host_range){(uintptr_t)address, bytes, device};
     pinned.count++;
     pinned.bytes += bytes;
     return true;
 }
 
-/* The size of the range that begins at `address`, which is removed; 0 if there is none. */
-static uint64_t range_remove_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
+/* The range that begins at `address`, which is removed; of 0 bytes if there is none. */
+static host_range range_remove_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
 {
     const uint32_t behind = count_up_to_locked(address);
-    if (behind == 0 || pinned.ranges[behind - 1].address != address) return 0;
-    const uint64_t bytes = pinned.ranges[behind - 1].bytes;
+    if (behind == 0 || pinned.ranges[behind - 1].address != address) return (host_range){0};
+    const host_range range = pinned.ranges[behind - 1];
     memmove(&pinned.ranges[behind - 1], &pinned.ranges[behind],
             (pinned.count - behind) * sizeof(host_range));
     pinned.count--;
-    pinned.bytes -= bytes;
-    return bytes;
+    pinned.bytes -= range.bytes;
+    return range;
+}
+
+static host_range range_remove(const void *data)
+{
+    sp_mutex_lock(&pinned.lock);
+    const host_range range = range_remove_locked((uintptr_t)data);
+    sp_mutex_unlock(&pinned.lock);
+    return range;
+}
+
+static sp_status range_create(sp_dev *device, uint64_t bytes, void **out)
+{
+    sp_mutex_lock(&pinned.lock);
+    void *pages = has_memory_for_locked(bytes) ? sp_pages_map(bytes) : NULL;
+    const bool is_kept = pages != NULL && range_insert_locked(pages, bytes, device);
+    const uint64_t others = pinned.bytes;
+    sp_mutex_unlock(&pinned.lock);
+    if (is_kept) {
+        *out = pages;
+        return SP_OK;
+    }
+    if (pages != NULL) sp_pages_unmap(pages, bytes);
+    return sp__fail(SP_OUT_OF_MEMORY,
+                    "no memory for %llu bytes of pinned host memory beside %llu in use",
+                    (unsigned long long)bytes, (unsigned long long)others);
+}
+
+/* With no lock held, since the driver may take long. */
+static sp_status pages_register(sp_dev *device, void *pages, uint64_t bytes)
+{
+    if (device->vtable->host_register == NULL) return SP_OK;
+    const sp_status status = device->vtable->host_register(device, pages, bytes);
+    if (status == SP_OK) return SP_OK;
+    return sp__fail_prefix(status, "%s: %llu bytes of pinned host memory: ", device->limits.name,
+                           (unsigned long long)bytes);
 }
 
 sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out)
@@ -88,36 +125,27 @@ sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out)
     *out = NULL;
     sp_rt_device *on;
     SP_TRY(sp__rt_device_find(device, &on));
-    if (on->dev->vtable->staging_create != NULL) {
-        return sp__fail(SP_UNSUPPORTED,
-                        "%s cannot allocate pinned memory for the host: use the address of a "
-                        "storage (sp_storage_host_begin)",
-                        on->dev->limits.name);
-    }
     const uint64_t size = bytes > 0 ? bytes : 1;
-    sp_mutex_lock(&pinned.lock);
-    void *pages = has_memory_for_locked(size) ? sp_pages_map(size) : NULL;
-    const bool is_kept = pages != NULL && range_insert_locked(pages, size);
-    const uint64_t others = pinned.bytes;
-    sp_mutex_unlock(&pinned.lock);
-    if (is_kept) {
-        *out = pages;
-        return SP_OK;
+    void *pages = NULL;
+    SP_TRY(range_create(on->dev, size, &pages));
+    const sp_status status = pages_register(on->dev, pages, size);
+    if (status != SP_OK) {
+        sp_pages_unmap(pages, range_remove(pages).bytes);
+        return status;
     }
-    if (pages != NULL) sp_pages_unmap(pages, size);
-    return sp__fail(SP_OUT_OF_MEMORY,
-                    "no memory for %llu bytes of pinned host memory beside %llu in use",
-                    (unsigned long long)bytes, (unsigned long long)others);
+    *out = pages;
+    return SP_OK;
 }
 
 sp_status sp_host_free(void *data)
 {
     if (data == NULL || sp__runtime_is_forked()) return SP_OK;
-    sp_mutex_lock(&pinned.lock);
-    const uint64_t bytes = range_remove_locked((uintptr_t)data);
-    sp_mutex_unlock(&pinned.lock);
-    if (bytes == 0) return sp__fail(SP_INVALID, "%p is not from sp_host_alloc, or was freed", data);
-    sp_pages_unmap(data, bytes);
+    const host_range range = range_remove(data);
+    if (range.bytes == 0)
+        return sp__fail(SP_INVALID, "%p is not from sp_host_alloc, or was freed", data);
+    const sp_device_vtable *vtable = range.device->vtable;
+    if (vtable->host_unregister != NULL) vtable->host_unregister(range.device, data);
+    sp_pages_unmap(data, range.bytes);
     return SP_OK;
 }
 

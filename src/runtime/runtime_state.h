@@ -13,6 +13,7 @@
 #include "runtime/run_queue.h"
 #include "runtime/stream_pool.h"
 #include "runtime/submit_queue.h"
+#include "runtime/transfer.h"
 
 #define SP_MAX_DEVICES 64 /* bits of sp__closed_devices */
 
@@ -36,6 +37,7 @@ struct sp_rt_device {
     sp_fallback_queues fallback_queues; /* of cpu: see fallback_queue.h */
     sp_submit_queues submit_queues;     /* see submit_queue.h */
     sp_run_queues run_queues;           /* see run_queue.h */
+    sp_transfer_queues transfer_queues; /* see transfer.h */
 };
 
 /* Written by the thread that brings the runtime up or down, and by the fork handler, which turns

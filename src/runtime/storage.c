@@ -8,6 +8,8 @@
 #include "device/wait.h"
 #include "runtime/checker.h"
 #include "runtime/current_stream.h"
+#include "runtime/host_access.h"
+#include "runtime/mirror.h"
 #include "runtime/runtime_state.h"
 
 static void storage_make(sp_object *object);
@@ -185,11 +187,13 @@ static SP_NOINLINE void end_uses(sp_rt_storage *storage)
     /* A thread that locked while the handle was current has published its use before this lock. */
     sp_mutex_lock(&storage->lock);
     sp_host_ticket *tickets = sp__host_tickets_detach_locked(storage);
+    sp_mirror *mirrors = sp__mirrors_forget_locked(storage);
     sp_check_history *history = storage->history;
     storage->history = NULL;
     storage->is_frozen = false;
     sp_mutex_unlock(&storage->lock);
     sp__host_tickets_close(tickets);
+    sp__mirrors_release(mirrors);
     sp__check_forget(&history);
     sp_delay_point();
     add_stream_uses(storage);
@@ -244,8 +248,8 @@ sp_status sp_storage_get_info(sp_storage handle, sp_storage_info *out)
 sp_status sp_storage_freeze(sp_storage handle)
 {
     /* A read access waits for the last write and delays later ones until it ends. */
-    void *data;
-    SP_TRY(sp_storage_host_begin(handle, SP_READ, &data));
+    SP_TRY(sp__runtime_enter());
+    SP_TRY(sp__host_begin_bare(handle, SP_READ, SP_CALL_SITE));
     sp_status status = SP_INVALID;
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (sp__storage_lock(storage, handle)) {

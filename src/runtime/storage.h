@@ -24,6 +24,7 @@
 #include "runtime/stream_pool.h"
 
 typedef struct sp_host_ticket sp_host_ticket;
+typedef struct sp_mirror sp_mirror;
 
 typedef struct sp_rt_storage {
     SP_CACHE_ALIGNED sp_object object;
@@ -52,7 +53,11 @@ typedef struct sp_rt_storage {
      * the fault becomes poison. A write of all bytes clears it, since it overwrites what failed. A
      * host access that is to write all of it keeps the point in its ticket until it begins. */
     sp_point ready SP_GUARDED_BY(lock);
-    sp_host_ticket *tickets SP_GUARDED_BY(lock);          /* open host accesses */
+    sp_host_ticket *tickets SP_GUARDED_BY(lock); /* open host accesses */
+    /* Of memory without host pointer (mirror.h): the one that is kept, or NULL; and those of ended
+     * reads while others are open. */
+    sp_mirror *mirror SP_GUARDED_BY(lock);
+    sp_mirror *ended_mirrors SP_GUARDED_BY(lock);
     struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */
     sp_block block; /* its frontier: guarded by lock while the storage lives */
 
@@ -91,7 +96,7 @@ sp_status sp__storage_object_create(sp_rt_storage **out);
 sp_storage sp__storage_publish(sp_rt_storage *storage);
 
 /* After the last release: takes the host accesses off the storage; later, without the lock, ends
- * those that had begun (host_access.c). */
+ * those that had begun (host_ticket.c). */
 sp_host_ticket *sp__host_tickets_detach_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
 void sp__host_tickets_close(sp_host_ticket *tickets);
 /* Frees pooled tickets. For tests. */

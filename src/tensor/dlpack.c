@@ -11,6 +11,8 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "base/size.h"
+#include "runtime/checker.h"
+#include "runtime/host_access.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
 #include "tensor/tensor.h"
@@ -44,7 +46,18 @@ static sp_status find_dtype(sp_dlpack_dtype dtype, sp_dtype *out)
                     dtype.code, dtype.bits, dtype.lanes);
 }
 
-static sp_status check_device(sp_dlpack_device device)
+static sp_status check_gpu(const sp_dev *dev, int32_t id)
+{
+    const bool is_its = dev->vtable->kind->dlpack_type == SP_DLPACK_CUDA && id >= 0 &&
+                        (uint32_t)id == dev->limits.ordinal;
+    if (is_its) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED,
+                    "DLPack memory of GPU %" PRId32 " cannot be adopted by %s: name cuda:%" PRId32
+                    " as the device, or copy it to the host first",
+                    id, dev->limits.name, id);
+}
+
+static sp_status check_device(const sp_dev *dev, sp_dlpack_device device)
 {
     switch (device.device_type) {
     case SP_DLPACK_CPU:
@@ -52,10 +65,7 @@ static sp_status check_device(sp_dlpack_device device)
         return SP_OK;
     case SP_DLPACK_CUDA:
     case SP_DLPACK_CUDA_MANAGED:
-        return sp__fail(SP_UNSUPPORTED,
-                        "DLPack memory of GPU %" PRId32 " cannot be adopted: cuda devices only "
-                        "use memory that they allocated; copy it to the host first",
-                        device.device_id);
+        return check_gpu(dev, device.device_id);
     default:
         return sp__fail(SP_UNSUPPORTED,
                         "DLPack memory of device type %" PRId32
@@ -71,11 +81,11 @@ typedef struct element_range {
     uint64_t bytes;
 } element_range;
 
-static sp_status find_elements(const sp_dlpack_view *view, element_range *out)
+static sp_status find_elements(const sp_dev *dev, const sp_dlpack_view *view, element_range *out)
 {
     sp_dtype dtype = SP_DTYPE_NONE;
     sp_shape shape;
-    SP_TRY(check_device(view->device));
+    SP_TRY(check_device(dev, view->device));
     SP_TRY(find_dtype(view->dtype, &dtype));
     if (view->ndim < 0 || (view->ndim > 0 && view->shape == NULL)) {
         return sp__fail(SP_MISMATCH, "a DLPack tensor of %" PRId32 " dimensions%s", view->ndim,
@@ -126,7 +136,7 @@ static sp_status find_adopter(const sp_dlpack_managed *managed,
                         "a tensor of DLPack %" PRIu32 ".%" PRIu32 "; this library reads %d.x",
                         managed->version.major, managed->version.minor, SP_DLPACK_MAJOR);
     }
-    return find_elements(&managed->dl_tensor, place);
+    return find_elements((*device)->dev, &managed->dl_tensor, place);
 }
 
 sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed, const sp_dlpack_import_options *options,
@@ -175,10 +185,12 @@ static void delete_exported(sp_dlpack_managed *managed)
     sp_free(self);
 }
 
-static sp_dlpack_device device_of(const sp_rt_device *device)
+/* Pinned host memory that a GPU's storage adopted is the host's. */
+static sp_dlpack_device device_of(const sp_dev *dev, const sp_memory *memory)
 {
-    const sp_dev *dev = device->dev;
-    return (sp_dlpack_device){dev->vtable->kind->dlpack_type, (int32_t)dev->limits.ordinal};
+    const int32_t type = dev->vtable->kind->dlpack_type;
+    const bool is_pinned = type == SP_DLPACK_CUDA && memory->host != NULL;
+    return (sp_dlpack_device){is_pinned ? SP_DLPACK_CUDA_HOST : type, (int32_t)dev->limits.ordinal};
 }
 
 /* Of the storage, under its lock. */
@@ -202,7 +214,7 @@ static sp_status find_facts(sp_storage handle, storage_facts *out)
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     out->is_frozen = storage->is_frozen;
-    out->device = device_of(storage->device);
+    out->device = device_of(storage->device->dev, storage->memory);
     const sp_status status =
         find_data(storage->memory, storage->offset, out->device.device_type, &out->data);
     sp_mutex_unlock(&storage->lock);
@@ -213,8 +225,7 @@ static sp_status wait_on_host(sp_storage storage, const storage_facts *facts)
 {
     const sp_access access = facts->is_frozen ? SP_READ : SP_READ_WRITE;
     if (facts->data == NULL) return SP_OK; /* no bytes, adopted at NULL */
-    void *data;
-    SP_TRY(sp_storage_host_begin(storage, access, &data));
+    SP_TRY(sp__host_begin_bare(storage, access, SP_CALL_SITE));
     return sp_storage_host_end(storage, access);
 }
 

@@ -9,10 +9,7 @@
 
 sp_status sp__tensor_host_begin(const sp_rt_tensor *tensor, sp_access access, void **lowest)
 {
-    void *data;
-    SP_TRY(sp_storage_host_begin(tensor->storage, access, &data));
-    *lowest = (char *)data + sp__tensor_range(tensor).offset;
-    return SP_OK;
+    return sp_storage_host_begin_range(sp__tensor_range(tensor), access, lowest);
 }
 
 static sp_status check_host_memory(const sp_rt_tensor *tensor, const void *data, uint64_t bytes)
@@ -54,8 +51,8 @@ static sp_status tensor_write_held(const sp_rt_tensor *tensor, const void *data,
     void *lowest;
     SP_TRY(sp__layout_init_contiguous(&host, tensor->layout.dtype, &tensor->layout.shape));
     sp__strided_copy_plan(&tensor->layout, &host, &copy);
-    /* No two elements share a byte, so that many bytes are all of them. */
-    const sp_access access = bytes == tensor->storage_bytes ? SP_WRITE : SP_READ_WRITE;
+    /* No two elements share a byte, so that many bytes are all of the range. */
+    const sp_access access = bytes == sp__tensor_range(tensor).bytes ? SP_WRITE : SP_READ_WRITE;
     SP_TRY(sp__tensor_host_begin(tensor, access, &lowest));
     sp__strided_copy_on_host(&copy, lowest, data);
     return sp_storage_host_end(tensor->storage, access);

@@ -82,17 +82,23 @@ void fixture_close(fixture *f)
     f->device = NULL;
 }
 
+/* That the host can access, too. */
 sp_memory fixture_words(fixture *f, uint32_t count)
 {
     sp_memory memory = {0};
-    CHECK_OK(f->device->vtable->memory_create(f->device, count * sizeof(uint32_t), &memory));
+    const sp_device_vtable *vtable = f->device->vtable;
+    const uint64_t bytes = count * sizeof(uint32_t);
+    CHECK_OK(vtable->staging_create != NULL ? vtable->staging_create(f->device, bytes, &memory)
+                                            : vtable->memory_create(f->device, bytes, &memory));
     memset(memory.host, 0, count * sizeof(uint32_t));
     return memory;
 }
 
 void fixture_free(sp_memory *memory)
 {
-    memory->device->vtable->memory_destroy(memory);
+    const sp_device_vtable *vtable = memory->device->vtable;
+    if (vtable->staging_destroy != NULL) vtable->staging_destroy(memory);
+    else vtable->memory_destroy(memory);
 }
 
 uint32_t *words_of(const sp_memory *memory)

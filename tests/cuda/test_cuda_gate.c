@@ -24,10 +24,10 @@ static void note_call(sp_cuda_call call)
 }
 
 static const sp_cuda_call closing[] = {
-    SP_CUDA_CALL_cuMemAllocManaged, SP_CUDA_CALL_cuMemFree,          SP_CUDA_CALL_cuMemHostAlloc,
-    SP_CUDA_CALL_cuMemFreeHost,     SP_CUDA_CALL_cuModuleLoadData,   SP_CUDA_CALL_cuStreamCreate,
-    SP_CUDA_CALL_cuEventCreate,     SP_CUDA_CALL_cuGraphInstantiate, SP_CUDA_CALL_cuGraphUpload,
-    SP_CUDA_CALL_cuGraphDestroy,    SP_CUDA_CALL_cuGraphExecDestroy,
+    SP_CUDA_CALL_cuMemAlloc,     SP_CUDA_CALL_cuMemFree,          SP_CUDA_CALL_cuMemHostAlloc,
+    SP_CUDA_CALL_cuMemFreeHost,  SP_CUDA_CALL_cuModuleLoadData,   SP_CUDA_CALL_cuStreamCreate,
+    SP_CUDA_CALL_cuEventCreate,  SP_CUDA_CALL_cuGraphInstantiate, SP_CUDA_CALL_cuGraphUpload,
+    SP_CUDA_CALL_cuGraphDestroy, SP_CUDA_CALL_cuGraphExecDestroy,
 };
 
 TEST(calls_that_create_or_destroy_close_the_gate)

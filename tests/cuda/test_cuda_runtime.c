@@ -141,17 +141,104 @@ TEST(a_stream_waits_for_an_event_of_another_gpu)
     end();
 }
 
-TEST(memory_of_others_is_not_adopted)
+/* Of the fake driver's GPU `ordinal`. */
+static CUdeviceptr foreign_memory(int ordinal, size_t bytes)
+{
+    CUcontext context;
+    CUdeviceptr memory = 0;
+    CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRetain)(&context, ordinal), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuCtxPushCurrent)(context), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuMemAlloc)(&memory, bytes), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuCtxPopCurrent)(&context), CUDA_SUCCESS);
+    return memory;
+}
+
+static void foreign_free(int ordinal, CUdeviceptr memory)
+{
+    CUcontext context;
+    CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRetain)(&context, ordinal), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuCtxPushCurrent)(context), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuMemFree)(memory), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuCtxPopCurrent)(&context), CUDA_SUCCESS);
+    SP_CUDA(cuDevicePrimaryCtxRelease)(ordinal);
+    SP_CUDA(cuDevicePrimaryCtxRelease)(ordinal);
+}
+
+TEST(memory_that_the_driver_allocated_for_others_is_adopted)
+{
+    runtime_begin();
+    const sp_device device = open_cuda();
+    const CUdeviceptr memory = foreign_memory(0, 2 * WORDS * sizeof(uint32_t));
+    const CUdeviceptr middle = memory + WORDS * sizeof(uint32_t);
+    const uint64_t bytes = WORDS * sizeof(uint32_t);
+    const sp_stream stream = new_stream_on(device);
+    const uint32_t word = 77;
+    sp_storage storage;
+    sp_storage_info info;
+    CHECK_OK(sp_storage_adopt(device, (void *)(uintptr_t)middle, bytes, NULL, &storage));
+    CHECK_OK(sp_storage_get_info(storage, &info));
+    CHECK(info.address == NULL && info.is_adopted);
+    CHECK_OK(sp_storage_fill_async(stream, all_of(storage), &word, sizeof word));
+    CHECK_EQ_U64(word_of(storage), word);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_STATUS(sp_storage_adopt(device, (void *)(uintptr_t)middle, bytes + 1, NULL, &storage),
+                 SP_INVALID);
+    CHECK_MESSAGE("do not fit into their allocation");
+    CHECK_OK(sp_stream_release(stream));
+    foreign_free(0, memory);
+    end();
+}
+
+TEST(memory_of_another_gpu_or_of_no_driver_is_not_adopted)
 {
     runtime_begin();
     const sp_device device = open_cuda();
     static uint32_t words[WORDS];
     sp_storage storage;
     CHECK_STATUS(sp_storage_adopt(device, words, sizeof words, NULL, &storage), SP_UNSUPPORTED);
-    CHECK_MESSAGE("did not allocate");
-    void *pinned;
-    CHECK_STATUS(sp_host_alloc(device, 4096, &pinned), SP_UNSUPPORTED);
-    CHECK_MESSAGE("sp_storage_host_begin");
+    CHECK_MESSAGE("not memory that the CUDA driver knows");
+    const CUdeviceptr memory = foreign_memory(1, 64);
+    CHECK_STATUS(sp_storage_adopt(device, (void *)(uintptr_t)memory, 64, NULL, &storage),
+                 SP_INVALID);
+    CHECK_MESSAGE("memory of cuda:1, not of cuda:0");
+    fake_cuda_fail_call("cuPointerGetAttribute", 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_STATUS(sp_storage_adopt(device, (void *)(uintptr_t)memory, 64, NULL, &storage),
+                 SP_OUT_OF_MEMORY);
+    foreign_free(1, memory);
+    end();
+}
+
+TEST(pinned_host_memory_is_adopted_and_accessed_in_place)
+{
+    runtime_begin();
+    const sp_device device = open_cuda();
+    const sp_stream stream = new_stream_on(device);
+    const uint32_t word = 5;
+    void *pinned, *data;
+    sp_storage storage;
+    CHECK_OK(sp_host_alloc(device, WORDS * sizeof word, &pinned));
+    CHECK_EQ_U64(fake_cuda_live(FAKE_REGISTERED_MEMORY), 1);
+    CHECK_OK(sp_storage_adopt(device, pinned, WORDS * sizeof word, NULL, &storage));
+    CHECK_OK(sp_storage_fill_async(stream, all_of(storage), &word, sizeof word));
+    CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
+    CHECK(data == pinned && *(uint32_t *)data == 5);
+    CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_OK(sp_device_close(device));
+    CHECK_OK(sp_host_free(pinned)); /* outlives the device */
+    CHECK_EQ_U64(fake_cuda_live(FAKE_REGISTERED_MEMORY), 0);
+    end();
+}
+
+TEST(pinned_memory_that_the_driver_refuses_is_not_kept)
+{
+    runtime_begin();
+    const sp_device device = open_cuda();
+    void *pinned = &pinned;
+    fake_cuda_fail_call("cuMemHostRegister", 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_STATUS(sp_host_alloc(device, 4096, &pinned), SP_OUT_OF_MEMORY);
+    CHECK_MESSAGE("cuda:0: 4096 bytes of pinned host memory");
     CHECK(pinned == NULL);
     end();
 }
@@ -253,8 +340,8 @@ static sp_status use_once(void)
 TEST(wherever_the_driver_fails_nothing_is_left_behind)
 {
     static const char *const calls[] = {
-        "cuDeviceGetCount", "cuDeviceGet",       "cuDeviceTotalMem", "cuDeviceGetAttribute",
-        "cuStreamCreate",   "cuMemAllocManaged", "cuMemsetD32Async", "cuDevicePrimaryCtxRetain"};
+        "cuDeviceGetCount", "cuDeviceGet", "cuDeviceTotalMem", "cuDeviceGetAttribute",
+        "cuStreamCreate",   "cuMemAlloc",  "cuMemsetD32Async", "cuDevicePrimaryCtxRetain"};
     for (size_t i = 0; i < SP_COUNT_OF(calls); i++) {
         runtime_begin();
         fake_cuda_fail_call(calls[i], 1, 1000, CUDA_ERROR_OUT_OF_MEMORY);

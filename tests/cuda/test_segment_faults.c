@@ -125,7 +125,7 @@ TEST(every_allocation_of_compiling_and_running_may_fail)
 TEST(every_call_of_the_driver_may_fail)
 {
     if (!segment_is_cuda()) SKIP("this is about the driver");
-    static const char *const calls[] = {"cuMemHostAlloc",       "cuMemAllocManaged",
+    static const char *const calls[] = {"cuMemHostAlloc",       "cuMemAlloc",
                                         "cuGraphCreate",        "cuGraphInstantiate",
                                         "cuGraphAddKernelNode", "cuGraphLaunch"};
     for (size_t i = 0; i < SP_COUNT_OF(calls); i++) {

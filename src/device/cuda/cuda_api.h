@@ -61,12 +61,15 @@ enum {
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
     CU_MEMHOSTALLOC_DEVICEMAP = 2,
-    CU_MEM_ATTACH_GLOBAL = 1,
-    CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+    CU_MEMHOSTREGISTER_PORTABLE = 1,
+    CU_MEMHOSTREGISTER_DEVICEMAP = 2,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
-    CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
@@ -96,7 +99,11 @@ typedef struct CUDA_MEMSET_NODE_PARAMS {
     size_t width, height;
 } CUDA_MEMSET_NODE_PARAMS;
 
-typedef enum CUmemorytype { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_UNIFIED = 4 } CUmemorytype;
+typedef enum CUmemorytype {
+    CU_MEMORYTYPE_HOST = 1,
+    CU_MEMORYTYPE_DEVICE = 2,
+    CU_MEMORYTYPE_UNIFIED = 4
+} CUmemorytype;
 
 typedef struct CUDA_MEMCPY3D {
     size_t srcXInBytes, srcY, srcZ, srcLOD;
@@ -127,13 +134,14 @@ typedef struct CUDA_MEMCPY3D {
     X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                  \
     X(cuCtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext context))                                  \
     X(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * context))                                  \
-    X(cuMemAllocManaged, cuMemAllocManaged,                                                        \
-      (CUdeviceptr * address, size_t bytes, unsigned int flags))                                   \
-    X(cuMemAdvise, cuMemAdvise, (CUdeviceptr address, size_t bytes, int advice, CUdevice device))  \
     X(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                            \
     X(cuMemFree, cuMemFree_v2, (CUdeviceptr address))                                              \
     X(cuMemHostAlloc, cuMemHostAlloc, (void **address, size_t bytes, unsigned int flags))          \
     X(cuMemFreeHost, cuMemFreeHost, (void *address))                                               \
+    X(cuMemHostRegister, cuMemHostRegister_v2, (void *address, size_t bytes, unsigned int flags))  \
+    X(cuMemHostUnregister, cuMemHostUnregister, (void *address))                                   \
+    X(cuPointerGetAttribute, cuPointerGetAttribute,                                                \
+      (void *value, int attribute, CUdeviceptr address))                                           \
     X(cuMemcpyAsync, cuMemcpyAsync,                                                                \
       (CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream))                     \
     X(cuMemsetD8Async, cuMemsetD8Async,                                                            \

@@ -44,7 +44,6 @@ struct sp_cuda_device {
     sp_gpu_device gpu;
     CUdevice ordinal;
     CUcontext context;
-    bool is_managed; /* managed memory; else mapped host memory */
     sp_cuda_programs programs;
     CUstream clock_stream;
     sp_mutex clock_lock;
@@ -73,6 +72,15 @@ void sp__cuda_leave(void);
 /* Checks a call on a queue of the device; a result that means loss of the device loses it. */
 sp_status sp__cuda_check_on(sp_cuda_device *device, CUresult result, const char *call,
                             const char *what);
+
+/* cuda_memory.c: of sp_device_vtable */
+sp_status sp__cuda_memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out);
+void sp__cuda_memory_destroy(sp_memory *memory);
+sp_status sp__cuda_memory_adopt(sp_dev *dev, void *data, uint64_t bytes, sp_memory *out);
+sp_status sp__cuda_staging_create(sp_dev *dev, uint64_t bytes, sp_memory *out);
+void sp__cuda_staging_destroy(sp_memory *memory);
+sp_status sp__cuda_host_register(sp_dev *dev, void *data, uint64_t bytes);
+void sp__cuda_host_unregister(sp_dev *dev, void *data);
 
 /* cuda_clock.c: timestamps */
 sp_status sp__cuda_clock_open(sp_cuda_device *device);

@@ -13,6 +13,6 @@ const sp_device_kind sp__cuda_kind = {
     .name = "cuda",
     .numbering = SP_DEVICE_BY_ORDINAL,
     .kernel_form = SP_KERNEL_FORM_CUDA,
-    .dlpack_type = SP_DLPACK_CUDA_MANAGED,
+    .dlpack_type = SP_DLPACK_CUDA,
     .open = cuda_open_kind,
 };

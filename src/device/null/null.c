@@ -108,6 +108,13 @@ static sp_status null_staging_create(sp_dev *base, uint64_t bytes, sp_memory *ou
     return SP_OK;
 }
 
+/* Of a device with memory of its own, any address counts as its memory. */
+static sp_status null_memory_adopt(sp_dev *base, void *data, uint64_t bytes, sp_memory *out)
+{
+    *out = (sp_memory){.device = base, .bytes = bytes, .address = data};
+    return SP_OK;
+}
+
 static sp_status null_open_kind(const sp_device_open_options *options, sp_dev **out)
 {
     (void)options; /* the number of workers is fixed, part of the simulated device */
@@ -143,6 +150,7 @@ static const sp_device_vtable own_memory_vtable = {
     .close = null_close,
     .memory_create = null_memory_create,
     .memory_destroy = null_memory_destroy,
+    .memory_adopt = null_memory_adopt,
     .staging_create = null_staging_create,
     .staging_destroy = sp__page_memory_destroy,
 };

@@ -54,8 +54,8 @@ typedef enum fake_cuda_object {
     FAKE_GRAPH,
     FAKE_GRAPH_EXEC,
     FAKE_DEVICE_MEMORY,
-    FAKE_MANAGED_MEMORY,
     FAKE_PINNED_MEMORY,
+    FAKE_REGISTERED_MEMORY,
     FAKE_OBJECT_COUNT
 } fake_cuda_object;
 

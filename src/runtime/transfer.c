@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/transfer.h"
+
+#include "device/device.h"
+#include "runtime/runtime_state.h"
+#include "runtime/submit.h"
+
+/* In the place of the fallback queues, which only the cpu device has: its memory has host pointers.
+ */
+#define FIRST_INDEX SP_POOL_STREAMS
+
+typedef struct queue_place {
+    sp_rt_device *device;
+    sp_transfer_direction direction;
+} queue_place;
+
+static sp_status queue_create(void *arg)
+{
+    const queue_place *place = arg;
+    sp_rt_device *device = place->device;
+    const sp_queue_options options = {.is_batching = true, .is_internal = true};
+    return device->dev->vtable->queue_create(device->dev, FIRST_INDEX + place->direction, &options,
+                                             &device->transfer_queues.queues[place->direction]);
+}
+
+sp_status sp__transfer_submit(sp_rt_device *device, sp_transfer_direction direction, sp_binding to,
+                              sp_binding from, sp_point *out)
+{
+    queue_place place = {device, direction};
+    SP_TRY(sp_once_run(&device->transfer_queues.once[direction], queue_create, &place));
+    to.access = SP_WRITE;
+    from.access = SP_READ;
+    const sp_binding bindings[2] = {to, from};
+    const sp_command copy = {.type = SP_COMMAND_COPY, .bindings = bindings, .binding_count = 2};
+    const sp_submission submission = {.commands = &copy, .command_count = 1};
+    const sp_stream_ref ref = {.queue = device->transfer_queues.queues[direction]};
+    return sp__submit_plain(&ref, &submission, out);
+}
