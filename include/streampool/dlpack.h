@@ -97,6 +97,14 @@ SP_API sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed,
  * Errors: a failed command that wrote the storage; those of sp_storage_host_begin. */
 SP_API sp_status sp_tensor_to_dlpack(sp_tensor tensor, sp_stream consumer, sp_dlpack_managed **out);
 
+/* The same for a consumer with a CUDA stream of the tensor's GPU, a CUstream of other code: the
+ * call returns at once, and what that stream is given afterwards is ordered after the uses
+ * submitted before. When the deleter is called, the memory is kept until what the stream has then
+ * is done, so the consumer need not wait. Where uses wait for host functions or accesses, the call
+ * waits for them. SP_UNSUPPORTED for a tensor that is not on a cuda device. */
+SP_API sp_status sp_tensor_to_dlpack_cuda(sp_tensor tensor, void *cuda_stream,
+                                          sp_dlpack_managed **out);
+
 SP_EXTERN_C_END
 
 #endif

@@ -125,6 +125,10 @@ typedef struct sp_stream_info {
     uint64_t by_workers; /* commands run by the device's own threads */
     uint64_t by_helpers; /* commands run by waiting threads */
     uint64_t by_host;    /* host functions run by the host executor */
+    /* The CUstream behind a stream of a cuda device, for calls of the CUDA driver; else NULL. What
+     * such calls enqueue runs between submissions, and those that are accepted later follow it. It
+     * must not be destroyed, and its device must be open. */
+    void *native;
 } sp_stream_info;
 
 /* Counters of the stream that the lease names. Each is read separately: no consistent snapshot. */

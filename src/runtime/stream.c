@@ -74,7 +74,8 @@ sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out)
                                    ? sp_load_relaxed(&ref.queue->timeline.done)
                                    : sp_load_acquire(&ref.queue->timeline.done);
     const uint64_t failed = failures < completed ? failures : completed;
-    ref.queue->device->vtable->queue_stats(ref.queue, &stats);
+    const sp_device_vtable *vtable = ref.queue->device->vtable;
+    vtable->queue_stats(ref.queue, &stats);
     *out = (sp_stream_info){
         .device = sp__rt_device_handle(ref.stream->device),
         .index = ref.stream->index,
@@ -86,6 +87,7 @@ sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out)
         .by_workers = stats.by_workers,
         .by_helpers = stats.by_helpers,
         .by_host = stats.by_host,
+        .native = vtable->queue_native != NULL ? vtable->queue_native(ref.queue) : NULL,
     };
     return SP_OK;
 }

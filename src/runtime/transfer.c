@@ -23,16 +23,23 @@ static sp_status queue_create(void *arg)
                                              &device->transfer_queues.queues[place->direction]);
 }
 
-sp_status sp__transfer_submit(sp_rt_device *device, sp_transfer_direction direction, sp_binding to,
-                              sp_binding from, sp_point *out)
+sp_status sp__transfer_queue(sp_rt_device *device, sp_transfer_direction direction, sp_queue **out)
 {
     queue_place place = {device, direction};
     SP_TRY(sp_once_run(&device->transfer_queues.once[direction], queue_create, &place));
+    *out = device->transfer_queues.queues[direction];
+    return SP_OK;
+}
+
+sp_status sp__transfer_submit(sp_rt_device *device, sp_transfer_direction direction, sp_binding to,
+                              sp_binding from, sp_point *out)
+{
+    sp_stream_ref ref = {0};
+    SP_TRY(sp__transfer_queue(device, direction, &ref.queue));
     to.access = SP_WRITE;
     from.access = SP_READ;
     const sp_binding bindings[2] = {to, from};
     const sp_command copy = {.type = SP_COMMAND_COPY, .bindings = bindings, .binding_count = 2};
     const sp_submission submission = {.commands = &copy, .command_count = 1};
-    const sp_stream_ref ref = {.queue = device->transfer_queues.queues[direction]};
     return sp__submit_plain(&ref, &submission, out);
 }

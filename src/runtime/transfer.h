@@ -22,6 +22,9 @@ typedef struct sp_transfer_queues {
     sp_queue *queues[SP_TRANSFER_DIRECTIONS]; /* each written by its `once`: not read before */
 } sp_transfer_queues;
 
+/* The queue, which is created if needed. Errors: SP_CLOSED, SP_OUT_OF_MEMORY. */
+sp_status sp__transfer_queue(sp_rt_device *device, sp_transfer_direction direction, sp_queue **out);
+
 /* Submits a copy of equal numbers of bytes. Everything it must follow has passed. No lock may be
  * held. */
 sp_status sp__transfer_submit(sp_rt_device *device, sp_transfer_direction direction, sp_binding to,

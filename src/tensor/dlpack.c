@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "base/size.h"
 #include "runtime/checker.h"
+#include "runtime/foreign_stream.h"
 #include "runtime/host_access.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
@@ -173,14 +174,31 @@ sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed, const sp_dlpack_impo
 
 typedef struct exported {
     sp_dlpack_managed managed;
-    sp_tensor tensor; /* with a reference */
+    sp_tensor tensor;     /* with a reference */
+    sp_rt_device *device; /* of the tensor, if it has a consumer's stream; else NULL */
+    void *native;         /* that stream; of the driver */
     int64_t shape[SP_MAX_RANK];
     int64_t strides[SP_MAX_RANK];
 } exported;
 
+/* Keeps the memory until the consumer's stream has done what it has now. If that fails, the device
+ * is lost or closed, and does nothing more. */
+static void keep_for_consumer(const exported *self)
+{
+    sp_rt_tensor *tensor;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    if (sp__tensor_find(self->tensor, &tensor) == SP_OK) {
+        (void)sp__foreign_use_add(self->device, tensor->storage, self->native);
+        sp__tensor_drop(tensor);
+    }
+    sp__error_put_back(&scope);
+}
+
 static void delete_exported(sp_dlpack_managed *managed)
 {
     exported *self = SP_CONTAINER_OF(managed, exported, managed);
+    if (self->device != NULL && !SP_PLANTED(early_give_back)) keep_for_consumer(self);
     (void)sp_tensor_release(self->tensor);
     sp_free(self);
 }
@@ -198,6 +216,7 @@ typedef struct storage_facts {
     void *data;
     bool is_frozen;
     sp_dlpack_device device;
+    sp_rt_device *owner;
 } storage_facts;
 
 /* The pointer that a consumer of this type expects: the host's pointer or the device's address. */
@@ -214,6 +233,7 @@ static sp_status find_facts(sp_storage handle, storage_facts *out)
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     out->is_frozen = storage->is_frozen;
+    out->owner = storage->device;
     out->device = device_of(storage->device->dev, storage->memory);
     const sp_status status =
         find_data(storage->memory, storage->offset, out->device.device_type, &out->data);
@@ -255,31 +275,73 @@ static void exported_fill(const sp_rt_tensor *tensor, const storage_facts *facts
                       .strides = out->strides}};
 }
 
+/* The consumer's stream follows the uses so far by way of the thread's own. */
+static sp_status wait_on_native(sp_storage storage, const storage_facts *facts, void *native)
+{
+    sp_stream_ref ref;
+    sp_stream stream;
+    if (facts->owner->dev->vtable->native_follow == NULL) {
+        return sp__fail(SP_UNSUPPORTED, "a tensor on %s has no order with CUDA streams",
+                        facts->owner->dev->limits.name);
+    }
+    SP_TRY(sp_stream_current(sp__rt_device_handle(facts->owner), &stream));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
+    SP_TRY(wait_on_stream(storage, facts->is_frozen, stream));
+    return sp__foreign_follow(ref.queue, native);
+}
+
+/* What an export is for. */
+typedef struct consumer {
+    sp_stream stream; /* zero, and no native one: the host */
+    void *native;
+    bool is_native;
+} consumer;
+
+static sp_status wait_on_consumer(sp_storage storage, const storage_facts *facts,
+                                  const consumer *to)
+{
+    if (to->is_native) return wait_on_native(storage, facts, to->native);
+    if (to->stream.bits != 0) return wait_on_stream(storage, facts->is_frozen, to->stream);
+    return wait_on_host(storage, facts);
+}
+
 /* The caller holds the tensor. */
 static sp_status tensor_export_held(sp_tensor handle, const sp_rt_tensor *tensor,
-                                    sp_stream consumer, exported *out)
+                                    const consumer *to, exported *out)
 {
     storage_facts facts;
     SP_TRY(find_facts(tensor->storage, &facts));
-    SP_TRY(consumer.bits == 0 ? wait_on_host(tensor->storage, &facts)
-                              : wait_on_stream(tensor->storage, facts.is_frozen, consumer));
+    SP_TRY(wait_on_consumer(tensor->storage, &facts, to));
     SP_TRY(sp_storage_record_all_streams(tensor->storage));
     exported_fill(tensor, &facts, out);
     out->tensor = handle;
+    out->device = to->is_native ? facts.owner : NULL;
+    out->native = to->native;
     return sp_tensor_retain(handle);
 }
 
-sp_status sp_tensor_to_dlpack(sp_tensor handle, sp_stream consumer, sp_dlpack_managed **out)
+static sp_status tensor_export(sp_tensor handle, const consumer *to, sp_dlpack_managed **out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_to_dlpack: out is NULL");
     *out = NULL;
     sp_rt_tensor *tensor;
     SP_TRY(sp__tensor_find(handle, &tensor));
     exported *made = sp_malloc(sizeof *made);
-    sp_status status = made != NULL ? tensor_export_held(handle, tensor, consumer, made)
+    sp_status status = made != NULL ? tensor_export_held(handle, tensor, to, made)
                                     : sp__fail(SP_OUT_OF_MEMORY, "no memory for a DLPack tensor");
     sp__tensor_drop(tensor);
     if (status == SP_OK) *out = &made->managed;
     else sp_free(made);
     return status;
+}
+
+sp_status sp_tensor_to_dlpack(sp_tensor handle, sp_stream stream, sp_dlpack_managed **out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_to_dlpack: out is NULL");
+    return tensor_export(handle, &(consumer){.stream = stream}, out);
+}
+
+sp_status sp_tensor_to_dlpack_cuda(sp_tensor handle, void *cuda_stream, sp_dlpack_managed **out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_to_dlpack_cuda: out is NULL");
+    return tensor_export(handle, &(consumer){.native = cuda_stream, .is_native = true}, out);
 }

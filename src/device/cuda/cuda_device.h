@@ -73,6 +73,11 @@ void sp__cuda_leave(void);
 sp_status sp__cuda_check_on(sp_cuda_device *device, CUresult result, const char *call,
                             const char *what);
 
+/* cuda_interop.c: of sp_device_vtable */
+void *sp__cuda_queue_native(sp_queue *queue);
+sp_status sp__cuda_queue_follow(sp_queue *queue, void *native);
+sp_status sp__cuda_native_follow(sp_queue *queue, uint64_t value, void *native);
+
 /* cuda_memory.c: of sp_device_vtable */
 sp_status sp__cuda_memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out);
 void sp__cuda_memory_destroy(sp_memory *memory);
