@@ -5,6 +5,7 @@
 
 #include <streampool/dlpack.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -13,6 +14,7 @@
 #include "errors.hpp"
 #include "future.hpp"
 #include "gil.hpp"
+#include "stream.hpp"
 #include "tensor.hpp"
 
 namespace nb = nanobind;
@@ -97,8 +99,20 @@ struct Capsule {
     }
 };
 
-TensorObject import_capsule(nb::handle object)
+/* Where the memory is, and the stream behind which it is ready; None: the cpu, ready now. */
+sp_dlpack_import_options options_of(nb::handle device, nb::handle stream)
 {
+    sp_dlpack_import_options options = {};
+    if (!device.is_none()) options.device = device_of(device);
+    if (!stream.is_none()) {
+        options.ready_after = instance_of<Stream>(stream, "stream", "a Stream").handle;
+    }
+    return options;
+}
+
+TensorObject import_capsule(nb::handle object, nb::handle device, nb::handle stream)
+{
+    const sp_dlpack_import_options options = options_of(device, stream);
     Capsule capsule = {object, false};
     auto imported = std::make_unique<Imported>();
     if (!PyCapsule_CheckExact(object.ptr())) {
@@ -120,7 +134,7 @@ TensorObject import_capsule(nb::handle object)
     }
     sp_tensor handle;
     const sp_status status =
-        unlocked([&] { return sp_tensor_from_dlpack(&imported->managed, nullptr, &handle); });
+        unlocked([&] { return sp_tensor_from_dlpack(&imported->managed, &options, &handle); });
     if (status != SP_OK) capsule.give_back();
     check(status);
     imported->list = default_list()->list;
@@ -151,10 +165,53 @@ void end_capsule(PyObject *capsule)
     }
 }
 
-nb::any export_capsule(const Tensor &tensor, bool is_versioned)
+/* (type, id), as __dlpack_device__ returns it: of a GPU by its name, cuda:ID. */
+nb::tuple dlpack_device(const Tensor &tensor)
+{
+    sp_storage_info storage;
+    sp_device_info info;
+    const sp_tensor_info of = tensor.info();
+    check(sp_device_get_info(of.device, &info));
+    check(sp_storage_get_info(of.storage, &storage));
+    if (strcmp(info.kind, "cuda") != 0) return nb::make_tuple(SP_DLPACK_CPU, 0);
+    const char *colon = strchr(info.name, ':');
+    const long ordinal = colon != nullptr ? strtol(colon + 1, nullptr, 10) : 0;
+    const bool is_pinned = storage.address != nullptr;
+    return nb::make_tuple(is_pinned ? SP_DLPACK_CUDA_HOST : SP_DLPACK_CUDA, ordinal);
+}
+
+bool is_on_gpu(const Tensor &tensor)
+{
+    return nb::cast<int>(dlpack_device(tensor)[0]) == SP_DLPACK_CUDA;
+}
+
+/* The consumer's stream of a tensor on a GPU, as the protocol numbers it: 1 and 2 are the default
+ * streams, which have these handles in the driver, too. */
+bool cuda_stream_of(const Tensor &tensor, nb::handle stream, void **out)
+{
+    if (stream.is_none() || !is_on_gpu(tensor)) return false;
+    const int64_t number = integer_of(stream, "stream");
+    if (number == 0 || number < -1) raise_value("stream is no CUDA stream: 1 is the default stream");
+    *out = reinterpret_cast<void *>(number);
+    return number != -1;
+}
+
+/* Without a stream the elements are ready when the call returns. */
+sp_dlpack_managed *export_tensor(const Tensor &tensor, nb::handle stream)
 {
     sp_dlpack_managed *managed;
-    check(unlocked([&] { return sp_tensor_to_dlpack(tensor.handle, {}, &managed); }));
+    void *native = nullptr;
+    const bool has_stream = cuda_stream_of(tensor, stream, &native);
+    check(unlocked([&] {
+        return has_stream ? sp_tensor_to_dlpack_cuda(tensor.handle, native, &managed)
+                          : sp_tensor_to_dlpack(tensor.handle, {}, &managed);
+    }));
+    return managed;
+}
+
+nb::any export_capsule(const Tensor &tensor, bool is_versioned, nb::handle stream)
+{
+    sp_dlpack_managed *managed = export_tensor(tensor, stream);
     PyObject *capsule;
     if (is_versioned) {
         capsule = PyCapsule_New(managed, "dltensor_versioned", end_capsule);
@@ -171,15 +228,6 @@ nb::any export_capsule(const Tensor &tensor, bool is_versioned)
     return nb::steal<nb::any>(capsule);
 }
 
-/* (type, id), as __dlpack_device__ returns it. */
-nb::tuple dlpack_device(const Tensor &tensor)
-{
-    sp_device_info info;
-    check(sp_device_get_info(tensor.info().device, &info));
-    const bool is_cuda = strcmp(info.kind, "cuda") == 0;
-    return nb::make_tuple(is_cuda ? SP_DLPACK_CUDA_MANAGED : SP_DLPACK_CPU, 0);
-}
-
 /* Of the newest version that a consumer takes. */
 int64_t major_of(nb::handle max_version)
 {
@@ -190,12 +238,10 @@ int64_t major_of(nb::handle max_version)
     return integer_of(PyTuple_GetItem(max_version.ptr(), 0), "the major version");
 }
 
-/* The protocol's method: the elements are ready when it returns, so a consumer's stream is not
- * needed. */
+/* The protocol's method. */
 nb::any dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
                nb::handle dl_device, nb::handle copy)
 {
-    (void)stream;
     if (!dl_device.is_none() && !dlpack_device(tensor).equal(dl_device)) {
         PyErr_SetString(PyExc_BufferError, "a tensor is exported to the device that it is on");
         throw nb::python_error();
@@ -210,7 +256,7 @@ nb::any dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
         check(unlocked([&] { return sp_tensor_copy(handle, tensor.handle); }));
         return dlpack(nb::cast<const Tensor &>(copied), stream, max_version, dl_device, nb::none());
     }
-    return export_capsule(tensor, major_of(max_version) >= 1);
+    return export_capsule(tensor, major_of(max_version) >= 1, stream);
 }
 
 } // namespace
@@ -220,10 +266,12 @@ void bind_dlpack(nb::module_ &m, nb::class_<Tensor> &c)
     c.def("__dlpack__", dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
           nb::arg("copy") = nb::none(),
-          "A capsule over the tensor's memory, ready to be read and written.");
+          "A capsule over the tensor's memory, ready to be read and written; on a GPU ready for what "
+          "the CUDA stream with the number `stream` does next.");
     c.def("__dlpack_device__", dlpack_device);
-    m.def("import_dlpack", import_capsule, nb::arg("capsule"),
-          "A tensor over the memory of a capsule.");
+    m.def("import_dlpack", import_capsule, nb::arg("capsule"), nb::arg("device") = nb::none(),
+          nb::arg("stream") = nb::none(),
+          "A tensor over the memory of a capsule on a device, ready behind a stream of ours.");
 }
 
 } // namespace py

@@ -185,6 +185,14 @@ void bind_stream_class(nb::module_ &m)
             },
             nb::arg("timeout") = nb::none(),
             "Waits for everything submitted so far, at most `timeout` seconds (TimeoutError).")
+        .def_prop_ro(
+            "cuda_stream",
+            [](const Stream &s) {
+                sp_stream_info info;
+                check(sp_stream_get_info(s.handle, &info));
+                return reinterpret_cast<uintptr_t>(info.native);
+            },
+            "The CUstream behind a stream of a GPU, as a number; else 0.")
         .def(
             "query", [](const Stream &s) { return is_done(sp_stream_query(s.handle)); },
             "Whether everything submitted has completed.")

@@ -12,6 +12,8 @@ from ._lifetime import futures
 
 _core.load_numpy()
 
+_DLPACK_CUDA, _DLPACK_CUDA_MANAGED = 2, 13  # DLDeviceType
+
 _SIGNIFICANT_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 _FLOATS_IN = {"float16": {"float32", "float64"}, "bfloat16": {"float32", "float64"},
               "float32": {"float64"}, "float64": set()}
@@ -55,17 +57,38 @@ def _of_dlpack(value):
         return tensor.read(), tensor.dtype
 
 
-def _capsule_of(value):
+def _capsule_of(value, **stream):
     try:
-        return value.__dlpack__(max_version=(1, 0))
+        return value.__dlpack__(max_version=(1, 0), **stream)
     except TypeError:  # of a library before DLPack 1.0
-        return value.__dlpack__()
+        return value.__dlpack__(**stream)
+
+
+def gpu_of(value: typing.Any) -> "str | None":
+    """The name of the GPU that another library's array is on; None if it is on the host."""
+    if isinstance(value, (np.ndarray, _core.Tensor)) or not hasattr(value, "__dlpack_device__"):
+        return None
+    kind, ordinal = value.__dlpack_device__()
+    return f"cuda:{int(ordinal)}" if int(kind) in (_DLPACK_CUDA, _DLPACK_CUDA_MANAGED) else None
 
 
 def from_dlpack(value: typing.Any) -> _core.Tensor:
-    """A Tensor over the memory of another library's array on the host, without a copy."""
+    """A Tensor over the memory of another library's array, without a copy.
+
+    An array on a GPU gives a Tensor of that device: uses of it follow what its library has
+    enqueued, without a wait.
+    """
     futures().start_drainer()  # memory of the other library is given back by its thread
-    return _core.import_dlpack(_capsule_of(value))
+    device = gpu_of(value)
+    if device is None:
+        return _core.import_dlpack(_capsule_of(value))
+    stream = _core.current_stream(device)
+    return _core.import_dlpack(_capsule_of(value, stream=stream.cuda_stream), device, stream)
+
+
+def without_gradient(value):
+    """A tensor of PyTorch that requires a gradient refuses __dlpack__."""
+    return value.detach() if getattr(value, "requires_grad", False) else value
 
 
 def array_of(value, what: str):
@@ -76,8 +99,10 @@ def array_of(value, what: str):
         return _of_numpy(np.asarray(memoryview(value)))
     except (TypeError, ValueError, BufferError):
         pass
-    if getattr(value, "requires_grad", False):
-        value = value.detach()
+    value = without_gradient(value)
+    device = gpu_of(value)
+    if device is not None:
+        raise TypeError(f"{what} is on {device}; copy it to the host, or use a model of that device")
     if hasattr(value, "__dlpack__"):
         try:
             return _of_dlpack(value)

@@ -8,7 +8,8 @@ import typing
 import streampool  # whose Future is imported by its first use
 
 from . import _core
-from ._convert import array_of, convert, converted, is_lossless
+from ._convert import (array_of, convert, converted, from_dlpack, gpu_of, is_lossless,
+                       without_gradient)
 from ._lifetime import futures
 
 _call = _core.call
@@ -60,7 +61,8 @@ class Model:
 
     With a Tensor of the model's device among the inputs, the outputs are Tensors too: a call or
     run() is computed on the thread's current stream and returns at once. Arrays beside it are
-    copied to the device. A failure is raised by what reads the outputs.
+    copied to the device. A failure is raised by what reads the outputs. An array of another library
+    on the model's GPU counts as a Tensor.
     """
 
     def __init__(self, core):
@@ -123,7 +125,8 @@ class Model:
         return result if self._type is None else tuple.__new__(self._type, result)
 
     def _takes(self, *values):
-        return any(_core.model_takes(self._core, value) for value in values)
+        return any(_core.model_takes(self._core, value) or gpu_of(value) is not None
+                   for value in values)
 
     def _run_tensors(self, values, named, outputs):
         """The outputs, as Tensors in the order of `outputs`: a dict by name, a tuple, or None."""
@@ -147,7 +150,7 @@ class Model:
                 raise TypeError(f"{len(outputs)} outputs given; the model has {len(self.outputs)}")
             outputs = dict(zip((port.name for port in self.outputs), outputs))
         for name, value in outputs.items():
-            if value is not None and not self._takes(value):
+            if value is not None and not _core.model_takes(self._core, value):
                 kind = type(value).__name__
                 raise TypeError(f"output '{name}' is to be a Tensor of the model's device, as "
                                 f"another input or output is, and not {kind}")
@@ -155,7 +158,10 @@ class Model:
 
     def _to_device(self, value, dtype, what):
         """A Tensor with the elements of an array or Tensor, as an input of that dtype takes them."""
-        if self._takes(value):
+        device = _core.model_device(self._core)
+        if gpu_of(value) == device.name:
+            value = from_dlpack(without_gradient(value))
+        if _core.model_takes(self._core, value):
             if dtype in ("none", value.dtype):
                 return value
             if not is_lossless(value.dtype, dtype):
@@ -164,7 +170,6 @@ class Model:
             return value.cast(dtype)
         if dtype == "none":
             dtype = array_of(value, what)[1]
-        device = _core.model_device(self._core)
         return _core.tensor_of_buffer(converted(value, dtype, what), dtype, device)
 
     def submit(self, /, *values: typing.Any, **named: typing.Any) -> "streampool.Future":

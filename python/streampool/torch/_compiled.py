@@ -16,17 +16,26 @@ _from_numpy = torch.from_numpy
 _NO_NAMES = {}
 
 
-def _array_of(tensor, port):
-    """A tensor's elements as an array over the same memory, contiguous."""
-    if tensor.device.type != "cpu":
-        raise TypeError(f"input '{port.name}' is on {tensor.device}; give it as .cpu()")
+def _checked(tensor, port):
+    """The tensor, if it has the input's dtype, without a gradient."""
     if tensor.layout != torch.strided:
         raise TypeError(f"input '{port.name}' has the layout {tensor.layout}; give it as .to_dense()")
     dtype = str(tensor.dtype).removeprefix("torch.")
     if dtype != port.dtype:
         raise TypeError(f"input '{port.name}' is {port.dtype}; the tensor given is {dtype}")
-    tensor = tensor.detach().resolve_neg().contiguous()
-    return tensor if dtype == "bfloat16" else tensor.numpy()
+    return tensor.detach().resolve_neg()
+
+
+def _array_of(tensor, port):
+    """A tensor's elements as an array over the same memory, contiguous."""
+    if tensor.device.type != "cpu":
+        raise TypeError(f"input '{port.name}' is on {tensor.device}; give it as .cpu()")
+    tensor = _checked(tensor, port).contiguous()
+    return tensor if port.dtype == "bfloat16" else tensor.numpy()
+
+
+def _is_on_gpu(tensors):
+    return any(tensor.device.type == "cuda" for tensor in tensors)
 
 
 def _tensor_of(array):
@@ -62,15 +71,33 @@ class CompiledModule:
 
         Inputs are contiguous, of the example's dtypes and on the CPU; others than contiguous ones are
         copied. Results are new tensors, in the structure of the module's own, without gradients.
+        With tensors on the GPU that the module was compiled for, the results are there too: the call
+        returns at once, and PyTorch's current stream is ordered behind it.
         Raises TypeError (form, dtype, device), ValueError (shapes, constants), MemoryError, Error.
         """
         if not kwargs and len(args) == self._plain_count:
             try:
                 arrays = tuple([tensor.numpy() for tensor in args])
-            except (AttributeError, RuntimeError, TypeError):  # it requires a gradient, or is no tensor
-                arrays = self._arrays_of(args, kwargs)
+            except (AttributeError, RuntimeError, TypeError):  # it requires a gradient, is on a GPU ...
+                return self._call_any(args, kwargs)
         else:
-            arrays = self._arrays_of(args, kwargs)
+            return self._call_any(args, kwargs)
+        return self._call_arrays(arrays, args, kwargs)
+
+    def _call_any(self, args, kwargs):
+        tensors = self._arguments.take(args, kwargs)
+        if _is_on_gpu(tensors):
+            return self._finish(self._call_on_gpu(tensors))
+        return self._call_arrays(self._arrays(tensors), args, kwargs)
+
+    def _call_on_gpu(self, tensors):
+        """The outputs as Tensors, for tensors of which some are on the model's GPU."""
+        inputs = {port.name: _checked(tensors[place], port)
+                  for place, port in zip(self._places, self.model.inputs)}
+        outputs = self.model._run_tensors((), inputs, None)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _call_arrays(self, arrays, args, kwargs):
         result = _call(self._core, arrays, _NO_NAMES, None, False)
         if result is NotImplemented:
             result = self._call_converted(self._arrays_of(args, kwargs))
@@ -88,7 +115,9 @@ class CompiledModule:
         return _call(self._core, *convert(self.model.inputs, arrays, _NO_NAMES), None, True)
 
     def _arrays_of(self, args, kwargs):
-        tensors = self._arguments.take(args, kwargs)
+        return self._arrays(self._arguments.take(args, kwargs))
+
+    def _arrays(self, tensors):
         return tuple(_array_of(tensors[place], port)
                      for place, port in zip(self._places, self.model.inputs))
 
