@@ -16,6 +16,7 @@ static void device_free(sp_cuda_device *device)
 {
     if (device->context != NULL) {
         sp__cuda_enter(device);
+        sp__cuda_interop_close(device);
         sp__cuda_programs_close(&device->programs);
         sp__cuda_clock_close(device);
         sp__cuda_leave();

@@ -45,6 +45,8 @@ struct sp_cuda_device {
     CUdevice ordinal;
     CUcontext context;
     sp_cuda_programs programs;
+    /* An event that no thread uses, or NULL: acquire where it is taken, release where it is put. */
+    SP_ATOMIC(CUevent) spare_event;
     CUstream clock_stream;
     sp_mutex clock_lock;
     sp_cuda_epoch *epoch SP_GUARDED_BY(clock_lock); /* the newest */
@@ -77,6 +79,8 @@ sp_status sp__cuda_check_on(sp_cuda_device *device, CUresult result, const char 
 void *sp__cuda_queue_native(sp_queue *queue);
 sp_status sp__cuda_queue_follow(sp_queue *queue, void *native);
 sp_status sp__cuda_native_follow(sp_queue *queue, uint64_t value, void *native);
+/* Between enter and leave. */
+void sp__cuda_interop_close(sp_cuda_device *device);
 
 /* cuda_memory.c: of sp_device_vtable */
 sp_status sp__cuda_memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out);
