@@ -38,7 +38,7 @@ typedef struct sp_model_tensor {
  * Inputs may be views of any strides; those that are not contiguous are copied on the device. A
  * tensor may be an input of any number of runs at once. Elements that another command writes after
  * the call are not seen by the run. Data of inputs in host memory is copied by the call, which
- * waits if the memory that it is copied to is still in use.
+ * waits as sp_tensor_from_host does.
  *
  * A given output has the dtype and shape that the run gives it and no elements that share memory.
  * It may be strided, and may share its storage with inputs, one of them or parts of it: it is then

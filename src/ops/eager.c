@@ -164,6 +164,30 @@ static bool is_direct(const sp_eager *eager, uint32_t index)
            !is_input_storage(eager, into->storage) && sp__eager_is_on_device(eager);
 }
 
+static bool outputs_are_known(const sp_eager *eager)
+{
+    for (uint32_t i = 0; i < eager->call.output_count; i++) {
+        if (eager->call.outputs[i].data == NULL) return false;
+    }
+    return true;
+}
+
+/* Else kernels or copies of the device write the results. */
+static bool host_writes(const sp_eager *eager)
+{
+    if (outputs_are_known(eager)) return true;
+    return eager->lowering.alias_input == SP_NO_INPUT && !sp__eager_is_on_device(eager);
+}
+
+static sp_status output_create(const sp_eager *eager, const sp_op_value *value, sp_tensor *out)
+{
+    const sp_device device = sp__rt_device_handle(eager->device);
+    const sp_shape *shape = &value->shape;
+    return host_writes(eager)
+               ? sp__tensor_create_for_host(device, value->dtype, shape->rank, shape->dims, out)
+               : sp_tensor_create(device, value->dtype, shape->rank, shape->dims, out);
+}
+
 static sp_status output_init(sp_eager *eager, uint32_t index)
 {
     sp_eager_output *output = &eager->outputs[index];
@@ -178,8 +202,7 @@ static sp_status output_init(sp_eager *eager, uint32_t index)
         output->offset = output->into->layout.offset;
         return SP_OK;
     }
-    SP_TRY(sp_tensor_create(sp__rt_device_handle(eager->device), value->dtype, value->shape.rank,
-                            value->shape.dims, &output->tensor));
+    SP_TRY(output_create(eager, value, &output->tensor));
     sp_tensor_info info;
     SP_TRY(sp_tensor_get_info(output->tensor, &info));
     output->storage = info.storage;
@@ -201,14 +224,6 @@ static sp_status copy_alias(sp_eager *eager, uint32_t index)
     }
     (void)sp_tensor_release(view);
     return status;
-}
-
-static bool outputs_are_known(const sp_eager *eager)
-{
-    for (uint32_t i = 0; i < eager->call.output_count; i++) {
-        if (eager->call.outputs[i].data == NULL) return false;
-    }
-    return true;
 }
 
 static sp_status call_compute(sp_eager *eager)

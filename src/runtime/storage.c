@@ -95,17 +95,12 @@ static SP_NOINLINE sp_status object_replace_spent(sp_rt_storage **storage)
     return SP_OK;
 }
 
-sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_options *options,
-                            sp_storage *out)
+/* For use on the queue, or, if that is NULL, anywhere at once. */
+static sp_status storage_create(sp_rt_device *on, uint64_t bytes, sp_queue *queue, bool is_tracked,
+                                sp_storage *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_create: out is NULL");
-    *out = (sp_storage){0};
-    sp_rt_device *on;
-    SP_TRY(sp__rt_device_find_working(device, &on));
-    sp_stream_ref stream;
-    SP_TRY(sp__current_stream(on, &stream));
     sp_block *block;
-    SP_TRY(sp__allocator_acquire(&on->allocator, bytes, stream.queue, &block));
+    SP_TRY(sp__allocator_acquire(&on->allocator, bytes, queue, &block));
 
     sp_rt_storage *storage = SP_CONTAINER_OF(block, sp_rt_storage, block);
     if (SP_UNLIKELY(sp__handle_is_spent(&storage->object))) {
@@ -115,9 +110,27 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
             return status;
         }
     }
-    storage_fill_unpublished(storage, on, bytes, options == NULL || !options->is_untracked);
+    storage_fill_unpublished(storage, on, bytes, is_tracked);
     *out = sp__storage_publish(storage);
     return SP_OK;
+}
+
+sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_options *options,
+                            sp_storage *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_create: out is NULL");
+    *out = (sp_storage){0};
+    sp_rt_device *on;
+    SP_TRY(sp__rt_device_find_working(device, &on));
+    sp_stream_ref stream;
+    SP_TRY(sp__current_stream(on, &stream));
+    const bool is_tracked = options == NULL || !options->is_untracked;
+    return storage_create(on, bytes, stream.queue, is_tracked, out);
+}
+
+sp_status sp__storage_create_unused(sp_rt_device *device, uint64_t bytes, sp_storage *out)
+{
+    return storage_create(device, bytes, NULL, true, out);
 }
 
 /* The storage has no references, and its frontier has all its uses. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/thread_record.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
 
@@ -112,11 +113,21 @@ static sp_status fail_no_out(void)
     return sp__fail(SP_INVALID, "out is NULL: pass a pointer for the handle of the new tensor");
 }
 
-sp_status sp_tensor_create(sp_device device, sp_dtype dtype, uint32_t rank, const int64_t *shape,
-                           sp_tensor *out)
+/* Memory of the current stream may wait for that stream. A stream may in turn wait for the host
+ * function that the thread is inside, so there it is other memory. */
+static sp_status storage_create_for_host(sp_rt_device *device, uint64_t bytes, sp_storage *out)
 {
-    if (out == NULL) return fail_no_out();
-    *out = (sp_tensor){0};
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    if (sp__thread_is_inside_callback(record)) {
+        return sp__storage_create_unused(device, bytes, out);
+    }
+    return sp_storage_create(sp__rt_device_handle(device), bytes, NULL, out);
+}
+
+static sp_status tensor_create(sp_device device, sp_dtype dtype, uint32_t rank,
+                               const int64_t *shape, bool is_for_host, sp_tensor *out)
+{
     sp_shape sizes;
     sp_layout layout;
     sp_rt_device *on;
@@ -127,7 +138,8 @@ sp_status sp_tensor_create(sp_device device, sp_dtype dtype, uint32_t rank, cons
     SP_TRY(sp__tensor_acquire(&tensor));
     const uint64_t bytes = sp__layout_bytes(&layout);
     sp_storage storage;
-    const sp_status status = sp_storage_create(device, bytes, NULL, &storage);
+    const sp_status status = is_for_host ? storage_create_for_host(on, bytes, &storage)
+                                         : sp_storage_create(device, bytes, NULL, &storage);
     if (status != SP_OK) {
         sp__tensor_forget(tensor);
         return status;
@@ -136,13 +148,27 @@ sp_status sp_tensor_create(sp_device device, sp_dtype dtype, uint32_t rank, cons
     return SP_OK;
 }
 
+sp_status sp_tensor_create(sp_device device, sp_dtype dtype, uint32_t rank, const int64_t *shape,
+                           sp_tensor *out)
+{
+    if (out == NULL) return fail_no_out();
+    *out = (sp_tensor){0};
+    return tensor_create(device, dtype, rank, shape, false, out);
+}
+
+sp_status sp__tensor_create_for_host(sp_device device, sp_dtype dtype, uint32_t rank,
+                                     const int64_t *shape, sp_tensor *out)
+{
+    return tensor_create(device, dtype, rank, shape, true, out);
+}
+
 sp_status sp_tensor_from_host(sp_device device, sp_dtype dtype, uint32_t rank, const int64_t *shape,
                               const void *data, uint64_t bytes, sp_tensor *out)
 {
     if (out == NULL) return fail_no_out();
     *out = (sp_tensor){0};
     sp_tensor tensor;
-    SP_TRY(sp_tensor_create(device, dtype, rank, shape, &tensor));
+    SP_TRY(tensor_create(device, dtype, rank, shape, true, &tensor));
     const sp_status status = sp_tensor_write(tensor, data, bytes);
     if (status == SP_OK) *out = tensor;
     else (void)sp_tensor_release(tensor);

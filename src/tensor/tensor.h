@@ -18,6 +18,11 @@ typedef struct sp_rt_tensor {
     sp_layout layout;
 } sp_rt_tensor;
 
+/* As sp_tensor_create, for elements that the host writes next: inside a host function or callback
+ * that waits for no stream. */
+sp_status sp__tensor_create_for_host(sp_device device, sp_dtype dtype, uint32_t rank,
+                                     const int64_t *shape, sp_tensor *out);
+
 /* The tensor with a hold. Includes sp__runtime_enter. */
 sp_status sp__tensor_find(sp_tensor handle, sp_rt_tensor **out);
 void sp__tensor_drop(sp_rt_tensor *tensor);

@@ -483,4 +483,45 @@ TEST(a_host_function_may_call)
     runtime_end();
 }
 
+typedef struct shape_call {
+    sp_stream stream;
+    sp_atomic_u32 is_ready;
+    sp_tensor x, y;
+    sp_status status;
+} shape_call;
+
+static void ask_inside(void *ctx, sp_status status)
+{
+    shape_call *self = ctx;
+    sp_stream_guard guard;
+    CHECK_OK(status);
+    await_at_least(&self->is_ready, 1);
+    CHECK_OK(sp_stream_guard_begin(self->stream, &guard));
+    self->status = sp_op_run("Shape", NULL, &self->x, 1, &self->y, 1);
+    CHECK_OK(sp_stream_guard_end(&guard));
+}
+
+/* The result is written by the host. Memory of its size is used behind the function. */
+TEST(a_result_that_is_known_waits_for_no_stream_inside_its_host_function)
+{
+    runtime_begin();
+    const float values[2] = {1, 2};
+    shape_call self = {.stream = current_stream(), .x = list_of(values, 2)};
+    int64_t size;
+    CHECK_OK(sp_stream_host_function(self.stream, ask_inside, &self));
+    for (int i = 0; i < 4; i++) {
+        sp_tensor used;
+        CHECK_OK(sp_neg(self.x, &used));
+        release(used);
+    }
+    raise_by_one(&self.is_ready);
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    CHECK_OK(self.status);
+    CHECK_OK(sp_tensor_read(self.y, &size, sizeof size));
+    CHECK(size == 2);
+    release(self.x);
+    release(self.y);
+    runtime_end();
+}
+
 TEST_MAIN

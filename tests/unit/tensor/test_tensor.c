@@ -393,4 +393,45 @@ TEST(what_a_failed_command_should_have_written_is_an_error_until_all_of_it_is_wr
     runtime_end();
 }
 
+/* ---- host functions ---- */
+
+typedef struct inside_call {
+    sp_stream stream;
+    sp_atomic_u32 is_ready;
+    sp_tensor made;
+    sp_status status;
+} inside_call;
+
+static void create_inside(void *ctx, sp_status status)
+{
+    inside_call *call = ctx;
+    const float values[4] = {0, 1, 2, 3};
+    sp_stream_guard guard;
+    CHECK_OK(status);
+    await_at_least(&call->is_ready, 1);
+    CHECK_OK(sp_stream_guard_begin(call->stream, &guard));
+    call->status = sp_tensor_from_host(TESTED, SP_F32, 1, (const int64_t[]){4}, values,
+                                       sizeof values, &call->made);
+    CHECK_OK(sp_stream_guard_end(&guard));
+}
+
+/* What the stream's cache has is used by a copy behind the function. */
+TEST(a_host_function_creates_tensors_on_the_stream_that_waits_for_it)
+{
+    runtime_begin();
+    inside_call call = {.stream = current_stream()};
+    const sp_tensor source = count_up(TESTED, 1, (const int64_t[]){4});
+    sp_tensor used;
+    CHECK_OK(sp_stream_host_function(call.stream, create_inside, &call));
+    CHECK_OK(sp_tensor_create(TESTED, SP_F32, 1, (const int64_t[]){4}, &used));
+    CHECK_OK(sp_tensor_copy(used, source));
+    CHECK_OK(sp_tensor_release(used));
+    raise_by_one(&call.is_ready);
+    CHECK_OK(sp_stream_synchronize(call.stream));
+    CHECK_OK(call.status);
+    EXPECT(call.made, 0, 1, 2, 3);
+    CHECK_OK(sp_tensor_release(source));
+    runtime_end();
+}
+
 TEST_MAIN
