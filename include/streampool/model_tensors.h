@@ -47,8 +47,8 @@ typedef struct sp_model_tensor {
  *
  * What the call waits for otherwise: a plan, the first time that the shapes are used; inputs that
  * determine shapes (sp_port), whose values it reads; and a model whose shapes, branches or loops
- * follow from values that it computes is run by the call, which reads the inputs from the device
- * and writes the outputs to it.
+ * follow from values that it computes is run by the call, as sp_model_run_with runs it: it reads
+ * the inputs from the device and writes the outputs to it.
  *
  * A run that fails later poisons its outputs, as every command does: reads of them, and what is
  * computed from them, get its status and message, and so does sp_stream_synchronize. The run takes

@@ -205,6 +205,29 @@ static sp_status outputs_find(sp_tensor_ports *ports)
     return SP_OK;
 }
 
+static bool ranges_overlap(const sp_rt_tensor *a, const sp_rt_tensor *b)
+{
+    const sp_storage_range x = sp__tensor_range(a), y = sp__tensor_range(b);
+    const uint64_t begin = x.offset > y.offset ? x.offset : y.offset;
+    return x.storage.bits == y.storage.bits && begin < x.offset + x.bytes &&
+           begin < y.offset + y.bytes;
+}
+
+static sp_status check_overlap(const sp_tensor_ports *ports)
+{
+    const sp_graph_port *names = ports->graph->outputs;
+    for (uint32_t i = 0; i < ports->graph->output_count; i++) {
+        const sp_rt_tensor *into = ports->outputs[i].into;
+        for (uint32_t k = 0; into != NULL && k < i; k++) {
+            const sp_rt_tensor *other = ports->outputs[k].into;
+            if (other == NULL || !ranges_overlap(into, other)) continue;
+            return sp__fail(SP_INVALID, "output '%s' overlaps output '%s'", names[i].name,
+                            names[k].name);
+        }
+    }
+    return SP_OK;
+}
+
 static sp_status ports_fill(sp_tensor_ports *ports)
 {
     const sp_tensor_arguments *arguments = ports->arguments;
@@ -215,7 +238,8 @@ static sp_status ports_fill(sp_tensor_ports *ports)
     }
     SP_TRY(sp__run_ports_name_outputs(ports->graph, ports->output_hosts, arguments->output_count,
                                       &ports->run));
-    return outputs_find(ports);
+    SP_TRY(outputs_find(ports));
+    return check_overlap(ports);
 }
 
 sp_status sp__tensor_ports_init(sp_tensor_ports *ports, const sp_graph *graph, sp_rt_device *device,
@@ -298,25 +322,19 @@ sp_status sp__tensor_output_check(const sp_plan_tensor *output, const sp_rt_tens
     return status == SP_OK ? SP_OK : sp__fail_prefix(status, "output '%s': ", output->name);
 }
 
-static bool ranges_overlap(const sp_rt_tensor *a, const sp_rt_tensor *b)
+sp_status sp__tensor_output_check_frozen(const char *name, const sp_rt_tensor *into)
 {
-    const sp_storage_range x = sp__tensor_range(a), y = sp__tensor_range(b);
-    return x.storage.bits == y.storage.bits && x.offset < y.offset + y.bytes &&
-           y.offset < x.offset + x.bytes;
+    sp_storage_info info;
+    SP_TRY(sp_storage_get_info(into->storage, &info));
+    if (!info.is_frozen) return SP_OK;
+    return sp__fail(SP_INVALID, "output '%s': a frozen storage cannot be written", name);
 }
 
 static sp_status check_outputs(const sp_tensor_ports *ports, const sp_graph_plan *plan)
 {
     for (uint32_t i = 0; i < plan->output_count; i++) {
         const sp_rt_tensor *into = ports->outputs[i].into;
-        if (into == NULL) continue;
-        SP_TRY(sp__tensor_output_check(&plan->outputs[i], into));
-        for (uint32_t k = 0; k < i; k++) {
-            const sp_rt_tensor *other = ports->outputs[k].into;
-            if (other == NULL || !ranges_overlap(into, other)) continue;
-            return sp__fail(SP_INVALID, "output '%s' overlaps output '%s'", plan->outputs[i].name,
-                            plan->outputs[k].name);
-        }
+        if (into != NULL) SP_TRY(sp__tensor_output_check(&plan->outputs[i], into));
     }
     return SP_OK;
 }
@@ -330,6 +348,7 @@ static bool is_input_storage(const sp_tensor_ports *ports, const sp_graph_plan *
     return false;
 }
 
+/* An output that is written in place, and is frozen, makes the run fail before it writes any. */
 static sp_status output_bind(const sp_tensor_ports *ports, uint32_t i, const sp_graph_plan *plan)
 {
     sp_tensor_output *output = &ports->outputs[i];
@@ -341,6 +360,7 @@ static sp_status output_bind(const sp_tensor_ports *ports, uint32_t i, const sp_
         *place = (sp_tensor_place){.storage = into->storage, .offset = into->layout.offset};
         return SP_OK;
     }
+    if (into != NULL) SP_TRY(sp__tensor_output_check_frozen(of->name, into));
     const sp_status status = sp_tensor_create(sp__rt_device_handle(ports->device), of->dtype,
                                               of->shape.rank, of->shape.dims, &output->fresh);
     if (status != SP_OK) return sp__fail_prefix(status, "output '%s': ", of->name);

@@ -49,7 +49,8 @@ typedef struct sp_tensor_ports {
 } sp_tensor_ports;
 
 /* Finds the tensors, and reads the values that shapes follow from, which may wait. Errors: those of
- * sp_model_run_tensors for inputs and names; then there is nothing to deinit. */
+ * sp_model_run_tensors for inputs, names and outputs that overlap; then there is nothing to deinit.
+ */
 sp_status sp__tensor_ports_init(sp_tensor_ports *ports, const sp_graph *graph, sp_rt_device *device,
                                 const sp_tensor_arguments *arguments);
 void sp__tensor_ports_deinit(sp_tensor_ports *ports);
@@ -65,5 +66,7 @@ sp_status sp__tensor_ports_give(sp_tensor_ports *ports, const sp_graph_plan *pla
 
 /* SP_OK if `into` can hold the output. */
 sp_status sp__tensor_output_check(const sp_plan_tensor *output, const sp_rt_tensor *into);
+/* For an output that is copied after the run. */
+sp_status sp__tensor_output_check_frozen(const char *name, const sp_rt_tensor *into);
 
 #endif

@@ -98,8 +98,23 @@ static sp_status host_outputs_check(const sp_tensor_ports *ports, const host_run
         if (into == NULL) continue;
         SP_TRY(sp__shape_make(run->outputs[i].shape, run->outputs[i].rank, &output.shape));
         SP_TRY(sp__tensor_output_check(&output, into));
+        SP_TRY(sp__tensor_output_check_frozen(output.name, into));
     }
     return SP_OK;
+}
+
+/* What a run that found too little room has written to the structs. */
+static void host_outputs_describe(const sp_tensor_arguments *arguments, const host_run *run)
+{
+    for (uint32_t i = 0; i < arguments->output_count; i++) {
+        sp_host_tensor *host = arguments->outputs[i].host;
+        if (host == NULL) continue;
+        const sp_host_tensor before = *host;
+        *host = run->outputs[i];
+        host->name = before.name;
+        host->data = before.data;
+        host->capacity = before.capacity;
+    }
 }
 
 /* The results become the caller's, all of them or none. */
@@ -132,8 +147,10 @@ static sp_status host_run_compute(const tensors_call *call, sp_tensor_ports *por
         run->outputs[i].name = argument->name;
         run->is_owned[inputs + i] = run->outputs[i].data == NULL && run->outputs[i].capacity == 0;
     }
-    SP_TRY(
-        sp_model_run_with(call->handle, call->options, run->inputs, inputs, run->outputs, outputs));
+    const sp_status status =
+        sp_model_run_with(call->handle, call->options, run->inputs, inputs, run->outputs, outputs);
+    if (status == SP_MISMATCH) host_outputs_describe(arguments, run);
+    if (status != SP_OK) return status;
     SP_TRY(host_outputs_check(ports, run));
     for (uint32_t i = 0; i < outputs; i++) {
         sp_tensor *fresh = &ports->outputs[ports->run.output_at[i]].fresh;
@@ -143,24 +160,30 @@ static sp_status host_run_compute(const tensors_call *call, sp_tensor_ports *por
     return SP_OK;
 }
 
-/* A future that is done. */
-static sp_status future_done(sp_future *out)
-{
-    sp_rt_future *future;
-    SP_TRY(sp__future_create(&future));
-    *out = sp__future_publish(future);
-    sp__future_complete(future);
-    sp__future_drop(future);
-    return SP_OK;
-}
-
-static sp_status run_by_call(const tensors_call *call, sp_tensor_ports *ports)
+static sp_status run_on_host(const tensors_call *call, sp_tensor_ports *ports)
 {
     host_run run;
     sp_status status = host_run_init(&call->arguments, &run);
     if (status == SP_OK) status = host_run_compute(call, ports, &run);
     host_run_deinit(&call->arguments, &run);
-    return status == SP_OK && call->future != NULL ? future_done(call->future) : status;
+    return status;
+}
+
+/* The future is done with the call. It is created first, since outputs are given last. */
+static sp_status run_by_call(const tensors_call *call, sp_tensor_ports *ports)
+{
+    sp_rt_future *future;
+    if (call->future == NULL) return run_on_host(call, ports);
+    SP_TRY(sp__future_create(&future));
+    const sp_status status = run_on_host(call, ports);
+    if (status != SP_OK) {
+        sp__future_discard(future);
+        return status;
+    }
+    *call->future = sp__future_publish(future);
+    sp__future_complete(future);
+    sp__future_drop(future);
+    return SP_OK;
 }
 
 /* ---- runs on the stream ---- */

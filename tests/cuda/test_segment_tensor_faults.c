@@ -201,22 +201,34 @@ TEST(a_frozen_output_is_refused)
     small_end(&c);
 }
 
-/* y = Neg(x), z = Neg(x) */
+/* y = Neg(x), z = Abs(x), s = sums of the columns */
+static sp_model load_three(sp_device device)
+{
+    static const int64_t dims[] = {-1, 2}, first = 0;
+    writer graph = {0};
+    writer axes = make_tensor("axes", 7, (const int64_t[]){1}, 1, &first, sizeof first);
+    writer sum = make_node("ReduceSum", "x axes", "s");
+    add_input(&graph, "x", 1, dims, 2);
+    write_message(&graph, GRAPH_INITIALIZER_FIELD, &axes);
+    add_attribute_int(&sum, "keepdims", 0);
+    add_node(&graph, make_node("Neg", "x", "y"));
+    add_node(&graph, make_node("Abs", "x", "z"));
+    add_node(&graph, sum);
+    add_output(&graph, "y");
+    add_output(&graph, "z");
+    add_output(&graph, "s");
+    writer file = make_model(&graph, 13);
+    sp_model model = {0};
+    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, &(sp_model_options){.device = device},
+                                       &model));
+    writer_free(&file);
+    return model;
+}
+
 TEST(outputs_that_overlap_are_refused)
 {
     const small_case c = small_begin();
-    static const int64_t dims[] = {-1, 2};
-    writer graph = {0};
-    add_input(&graph, "x", 1, dims, 2);
-    add_node(&graph, make_node("Neg", "x", "y"));
-    add_node(&graph, make_node("Abs", "x", "z"));
-    add_output(&graph, "y");
-    add_output(&graph, "z");
-    writer file = make_model(&graph, 13);
-    sp_model model = {0};
-    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len,
-                                       &(sp_model_options){.device = c.device}, &model));
-    writer_free(&file);
+    const sp_model model = load_three(c.device);
     const sp_tensor x = zeros(c.device, SP_F32, 2, 2), all = zeros(c.device, SP_F32, 4, 2);
     const sp_model_tensor input = {.tensor = x};
     sp_model_tensor outputs[2] = {0};
@@ -228,6 +240,50 @@ TEST(outputs_that_overlap_are_refused)
     CHECK_OK(sp_tensor_slice(all, 0, 2, 2, 1, &outputs[1].tensor));
     CHECK_OK(sp_model_run_tensors(model, no_stream, NULL, &input, 1, outputs, 2));
     const sp_tensor tensors[] = {x, all, outputs[0].tensor, outputs[1].tensor};
+    for (uint32_t i = 0; i < SP_COUNT_OF(tensors); i++) CHECK_OK(sp_tensor_release(tensors[i]));
+    CHECK_OK(sp_model_release(model));
+    small_end(&c);
+}
+
+TEST(an_output_without_elements_overlaps_none)
+{
+    static const int64_t none[] = {0, 2};
+    const small_case c = small_begin();
+    const sp_model model = load_three(c.device);
+    const sp_tensor x = zeros(c.device, SP_F32, 0, 2), all = zeros(c.device, SP_F32, 4, 2);
+    const sp_model_tensor input = {.tensor = x};
+    sp_model_tensor outputs[2] = {{.name = "y"}, {.name = "s"}};
+    sp_tensor_info info;
+    CHECK_OK(sp_tensor_get_info(all, &info));
+    CHECK_OK(sp_tensor_from_storage(info.storage, 4, SP_F32, 2, none, NULL, &outputs[0].tensor));
+    CHECK_OK(sp_tensor_select(all, 0, 0, &outputs[1].tensor));
+    CHECK_OK(sp_model_run_tensors(model, no_stream, NULL, &input, 1, outputs, 2));
+    const sp_tensor tensors[] = {x, all, outputs[0].tensor, outputs[1].tensor};
+    for (uint32_t i = 0; i < SP_COUNT_OF(tensors); i++) CHECK_OK(sp_tensor_release(tensors[i]));
+    CHECK_OK(sp_model_release(model));
+    small_end(&c);
+}
+
+/* An output that is copied after the run is refused before it. */
+TEST(a_frozen_view_is_refused_before_another_output_is_written)
+{
+    static const float values[] = {1, 2, 3, 4}, before[4];
+    float got[4];
+    const small_case c = small_begin();
+    const sp_model model = load_three(c.device);
+    const sp_tensor all = zeros(c.device, SP_F32, 2, 2), y = zeros(c.device, SP_F32, 2, 2);
+    sp_model_tensor input = {.name = "x"}, outputs[2] = {{.tensor = y}};
+    sp_tensor_info info;
+    CHECK_OK(sp_tensor_from_host(c.device, SP_F32, 2, (const int64_t[]){2, 2}, values,
+                                 sizeof values, &input.tensor));
+    CHECK_OK(sp_tensor_transpose(all, 0, 1, &outputs[1].tensor));
+    CHECK_OK(sp_tensor_get_info(all, &info));
+    CHECK_OK(sp_storage_freeze(info.storage));
+    CHECK_STATUS(sp_model_run_tensors(model, no_stream, NULL, &input, 1, outputs, 2), SP_INVALID);
+    CHECK_MESSAGE("output 'z': a frozen storage");
+    CHECK_OK(sp_tensor_read(y, got, sizeof got));
+    CHECK_EQ_MEM(got, before, sizeof got);
+    const sp_tensor tensors[] = {input.tensor, all, y, outputs[1].tensor};
     for (uint32_t i = 0; i < SP_COUNT_OF(tensors); i++) CHECK_OK(sp_tensor_release(tensors[i]));
     CHECK_OK(sp_model_release(model));
     small_end(&c);
