@@ -113,13 +113,14 @@ static sp_status fail_no_out(void)
     return sp__fail(SP_INVALID, "out is NULL: pass a pointer for the handle of the new tensor");
 }
 
-/* Memory of the current stream may wait for that stream. A stream may in turn wait for the host
- * function that the thread is inside, so there it is other memory. */
+/* Memory of the current stream may wait for that stream. That may in turn wait for the host
+ * function that the thread is inside, or for an access that it has open: then it is other memory.
+ */
 static sp_status storage_create_for_host(sp_rt_device *device, uint64_t bytes, sp_storage *out)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    if (sp__thread_is_inside_callback(record)) {
+    if (sp__thread_is_inside_callback(record) || sp_load_relaxed(&record->open_accesses) != 0) {
         return sp__storage_create_unused(device, bytes, out);
     }
     return sp_storage_create(sp__rt_device_handle(device), bytes, NULL, out);

@@ -434,4 +434,25 @@ TEST(a_host_function_creates_tensors_on_the_stream_that_waits_for_it)
     runtime_end();
 }
 
+/* The same of a thread whose own access the stream waits for. */
+TEST(a_thread_with_an_open_access_creates_tensors)
+{
+    runtime_begin();
+    const float values[4] = {3, 2, 1, 0};
+    const sp_tensor source = count_up(TESTED, 1, (const int64_t[]){4});
+    const sp_storage open = facts(source).storage;
+    sp_tensor used, made;
+    void *data;
+    CHECK_OK(sp_storage_host_begin(open, SP_READ_WRITE, &data));
+    CHECK_OK(sp_tensor_create(TESTED, SP_F32, 1, (const int64_t[]){4}, &used));
+    CHECK_OK(sp_tensor_copy(used, source));
+    CHECK_OK(sp_tensor_release(used));
+    CHECK_OK(
+        sp_tensor_from_host(TESTED, SP_F32, 1, (const int64_t[]){4}, values, sizeof values, &made));
+    CHECK_OK(sp_storage_host_end(open, SP_READ_WRITE));
+    EXPECT(made, 3, 2, 1, 0);
+    CHECK_OK(sp_tensor_release(source));
+    runtime_end();
+}
+
 TEST_MAIN
