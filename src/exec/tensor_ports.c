@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "exec/tensor_overlap.h"
 #include "ops/tensor_copy.h"
 
 /* ---- arguments ---- */
@@ -185,6 +186,7 @@ static void rooms_destroy(sp_tensor_ports *ports)
     sp_free(ports->outputs);
     sp_free(ports->input_hosts);
     sp_free(ports->places);
+    sp_free(ports->input_storages);
 }
 
 static sp_status outputs_find(sp_tensor_ports *ports)
@@ -201,29 +203,7 @@ static sp_status outputs_find(sp_tensor_ports *ports)
                                     &ports->outputs[ports->run.output_at[i]].into);
         }
         if (status != SP_OK) return fail_argument(status, "output", i, argument);
-    }
-    return SP_OK;
-}
-
-static bool ranges_overlap(const sp_rt_tensor *a, const sp_rt_tensor *b)
-{
-    const sp_storage_range x = sp__tensor_range(a), y = sp__tensor_range(b);
-    const uint64_t begin = x.offset > y.offset ? x.offset : y.offset;
-    return x.storage.bits == y.storage.bits && begin < x.offset + x.bytes &&
-           begin < y.offset + y.bytes;
-}
-
-static sp_status check_overlap(const sp_tensor_ports *ports)
-{
-    const sp_graph_port *names = ports->graph->outputs;
-    for (uint32_t i = 0; i < ports->graph->output_count; i++) {
-        const sp_rt_tensor *into = ports->outputs[i].into;
-        for (uint32_t k = 0; into != NULL && k < i; k++) {
-            const sp_rt_tensor *other = ports->outputs[k].into;
-            if (other == NULL || !ranges_overlap(into, other)) continue;
-            return sp__fail(SP_INVALID, "output '%s' overlaps output '%s'", names[i].name,
-                            names[k].name);
-        }
+        ports->given_count++;
     }
     return SP_OK;
 }
@@ -239,7 +219,7 @@ static sp_status ports_fill(sp_tensor_ports *ports)
     SP_TRY(sp__run_ports_name_outputs(ports->graph, ports->output_hosts, arguments->output_count,
                                       &ports->run));
     SP_TRY(outputs_find(ports));
-    return check_overlap(ports);
+    return sp__tensor_ports_check_overlap(ports);
 }
 
 sp_status sp__tensor_ports_init(sp_tensor_ports *ports, const sp_graph *graph, sp_rt_device *device,
@@ -248,6 +228,8 @@ sp_status sp__tensor_ports_init(sp_tensor_ports *ports, const sp_graph *graph, s
     ports->graph = graph;
     ports->device = device;
     ports->arguments = arguments;
+    ports->given_count = 0;
+    ports->input_storages = NULL;
     if (arguments->inputs == NULL && arguments->input_count > 0) {
         return sp__fail(SP_INVALID, "no inputs were given");
     }
@@ -339,15 +321,6 @@ static sp_status check_outputs(const sp_tensor_ports *ports, const sp_graph_plan
     return SP_OK;
 }
 
-static bool is_input_storage(const sp_tensor_ports *ports, const sp_graph_plan *plan,
-                             sp_storage storage)
-{
-    for (uint32_t k = 0; k < plan->input_count; k++) {
-        if (ports->places[k].storage.bits == storage.bits) return true;
-    }
-    return false;
-}
-
 /* An output that is written in place, and is frozen, makes the run fail before it writes any. */
 static sp_status output_bind(const sp_tensor_ports *ports, uint32_t i, const sp_graph_plan *plan)
 {
@@ -356,7 +329,7 @@ static sp_status output_bind(const sp_tensor_ports *ports, uint32_t i, const sp_
     const sp_rt_tensor *into = output->into;
     sp_tensor_place *place = &ports->places[plan->input_count + i];
     if (into != NULL && sp__layout_is_contiguous(&into->layout) &&
-        !is_input_storage(ports, plan, into->storage)) {
+        !sp__tensor_ports_reads(ports, plan->input_count, into->storage)) {
         *place = (sp_tensor_place){.storage = into->storage, .offset = into->layout.offset};
         return SP_OK;
     }
@@ -430,6 +403,7 @@ sp_status sp__tensor_ports_bind(sp_tensor_ports *ports, const sp_graph_plan *pla
     for (uint32_t k = 0; k < plan->input_count; k++) {
         SP_TRY(input_bind(ports, k, &plan->inputs[k], call_site));
     }
+    SP_TRY(sp__tensor_ports_sort_storages(ports, plan->input_count));
     for (uint32_t i = 0; i < plan->output_count; i++) SP_TRY(output_bind(ports, i, plan));
     return SP_OK;
 }

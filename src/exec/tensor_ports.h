@@ -44,7 +44,9 @@ typedef struct sp_tensor_ports {
     sp_tensor_input *inputs;                    /* by argument */
     sp_tensor_output *outputs;                  /* by output of the plan */
     sp_host_tensor *input_hosts, *output_hosts; /* by argument */
-    sp_tensor_place *places; /* in the plan's order: inputs, then outputs; once bound */
+    sp_tensor_place *places;  /* in the plan's order: inputs, then outputs; once bound */
+    uint32_t given_count;     /* of outputs that are tensors of the caller */
+    uint64_t *input_storages; /* of the places, sorted; NULL: there are few, or none is searched */
     sp_run_ports run;
 } sp_tensor_ports;
 

@@ -3,6 +3,7 @@
 #include "runtime/submit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/delay.h"
 #include "base/error.h"
@@ -114,10 +115,21 @@ static sp_status fail_stale_handle(const sp_rt_storage *storage, sp_storage a, s
     return sp__handle_refuse(SP_KIND_STORAGE, is_a_current ? b.bits : a.bits, "storage");
 }
 
+/* Sorted at once, by step_sort, since that many insertions would take too long. */
+static bool step_is_large(const step *s)
+{
+    return s->use_count > SP_MAX_USES;
+}
+
 /* Sorted, so that every step locks in one order; a storage used twice is entered once. */
 static sp_status step_insert(step *s, sp_rt_storage *storage, const sp_use *use)
 {
     uint32_t at = 0;
+    if (SP_UNLIKELY(step_is_large(s))) {
+        s->storages[s->storage_count++] =
+            (used_storage){storage, use->storage, use->access, true, false};
+        return SP_OK;
+    }
     while (at < s->storage_count && storage_comes_before(s->storages[at].storage, storage)) at++;
     if (at < s->storage_count && s->storages[at].storage == storage) {
         s->storages[at].access |= use->access;
@@ -131,6 +143,35 @@ static sp_status step_insert(step *s, sp_rt_storage *storage, const sp_use *use)
     return SP_OK;
 }
 
+static int by_lock_order(const void *a, const void *b)
+{
+    const used_storage *x = a, *y = b;
+    return storage_comes_before(y->storage, x->storage) -
+           storage_comes_before(x->storage, y->storage);
+}
+
+/* Of a large step, whose storages are in the order of its uses. */
+static SP_NOINLINE sp_status step_sort(step *s)
+{
+    const uint32_t count = s->storage_count;
+    used_storage *last = NULL;
+    if (count > 1) qsort(s->storages, count, sizeof *s->storages, by_lock_order);
+    s->storage_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const used_storage *next = &s->storages[i];
+        if (last == NULL || last->storage != next->storage) {
+            last = &s->storages[s->storage_count++];
+            *last = *next;
+            continue;
+        }
+        last->access |= next->access;
+        if (last->handle.bits != next->handle.bits) {
+            return fail_stale_handle(last->storage, last->handle, next->handle);
+        }
+    }
+    return SP_OK;
+}
+
 static sp_status collect_storages(step *s)
 {
     for (uint32_t i = 0; i < s->use_count; i++) {
@@ -141,7 +182,7 @@ static sp_status collect_storages(step *s)
         s->by_use[i] = storage;
         SP_TRY(step_insert(s, storage, &s->uses[i]));
     }
-    return SP_OK;
+    return SP_LIKELY(!step_is_large(s)) ? SP_OK : step_sort(s);
 }
 
 /* A full set: the points collected so far become a submission of their own on the same stream. */

@@ -443,6 +443,42 @@ TEST(a_run_may_have_any_number_of_inputs_and_outputs)
     segment_end();
 }
 
+/* Every second z is written over its x, the others to parts of one storage. */
+TEST(any_number_of_outputs_may_be_given)
+{
+    static sp_model_tensor inputs[PORTS], outputs[PORTS + 1];
+    const sp_device device = segment_begin();
+    const sp_model model = load_many(device);
+    static const int64_t shape[] = {SMALL_OUT}, rows[] = {PORTS, SMALL_OUT};
+    sp_tensor table;
+    CHECK_OK(sp_tensor_create(device, SP_F32, 2, rows, &table));
+    memset(outputs, 0, sizeof outputs);
+    for (uint32_t i = 0; i < PORTS; i++) {
+        const float x[SMALL_OUT] = {(float)i, 3, -(float)i};
+        inputs[i] = (sp_model_tensor){.name = NULL};
+        CHECK_OK(sp_tensor_from_host(device, SP_F32, 1, shape, x, sizeof x, &inputs[i].tensor));
+        outputs[i + 1].tensor = inputs[i].tensor;
+        if (i % 2 == 0) continue;
+        CHECK_OK(sp_tensor_select(table, 0, PORTS - 1 - i, &outputs[i + 1].tensor));
+    }
+    const sp_tensor last = outputs[PORTS].tensor;
+    outputs[PORTS].tensor = outputs[2].tensor;
+    CHECK_STATUS(sp_model_run_tensors(model, no_stream, NULL, inputs, PORTS, outputs, PORTS + 1),
+                 SP_INVALID);
+    CHECK_MESSAGE("output 'z79' overlaps output 'z1'");
+    outputs[PORTS].tensor = last;
+    CHECK_OK(sp_model_run_tensors(model, no_stream, NULL, inputs, PORTS, outputs, PORTS + 1));
+    for (uint32_t i = 0; i < PORTS; i++) {
+        const float z[SMALL_OUT] = {-(float)i, -3, (float)i};
+        CHECK(take_floats(outputs[i + 1].tensor, z, SMALL_OUT));
+        if (i % 2 != 0) CHECK_OK(sp_tensor_release(inputs[i].tensor));
+    }
+    CHECK_OK(sp_tensor_release(outputs[0].tensor));
+    CHECK_OK(sp_tensor_release(table));
+    CHECK_OK(sp_model_release(model));
+    segment_end();
+}
+
 /* y = Reshape(x, s), whose sizes are an input. */
 TEST(values_that_decide_shapes_are_those_at_the_call)
 {

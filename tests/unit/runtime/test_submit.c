@@ -260,6 +260,46 @@ TEST(commands_of_one_submission_may_have_any_number_of_storages)
     runtime_end();
 }
 
+/* In any order, more than are entered one by one. */
+TEST(many_uses_of_some_storages_are_those_of_each)
+{
+    enum { COPIES = SP_MAX_USES, STORAGES = 9 };
+    runtime_begin();
+    sp_command commands[COPIES];
+    sp_use uses[2 * COPIES];
+    sp_storage storages[STORAGES];
+    uint8_t wanted[STORAGES];
+    const sp_stream stream = new_stream();
+    const sp_stream_ref ref = ref_of(stream);
+    sp_point point;
+    for (uint32_t i = 0; i < STORAGES; i++) {
+        storages[i] = new_storage(64);
+        wanted[i] = (uint8_t)(i + 1);
+        submit_slow_fill(current_stream(), storages[i], wanted[i], 0);
+    }
+    for (uint32_t i = 0; i < COPIES; i++) {
+        const uint32_t to = i * 5 % STORAGES, from = (to + 1 + i % 8) % STORAGES;
+        commands[i] = (sp_command){.type = SP_COMMAND_COPY, .binding_count = 2};
+        uses[2 * i] = use_of(storages[to], SP_WRITE);
+        uses[2 * i + 1] = use_of(storages[from], SP_READ);
+        wanted[to] = wanted[from];
+    }
+    const sp_command_batch batch = {
+        .commands = commands, .command_count = COPIES, .uses = uses, .use_count = 2 * COPIES};
+    CHECK_OK(sp__submit_commands(&ref, &batch, &point));
+    for (uint32_t i = 0; i < STORAGES; i++) CHECK_EQ_INT(first_other(storages[i], wanted[i]), -1);
+    const sp_storage stale = storages[4];
+    CHECK_OK(sp_storage_release(stale));
+    storages[4] = new_storage(64);
+    uses[9] = use_of(storages[4], SP_READ); /* the same slot, if the block is the newest free one */
+    CHECK_STATUS(sp__submit_commands(&ref, &batch, &point), SP_INVALID);
+    CHECK_MESSAGE("stale");
+    for (uint32_t i = 0; i < STORAGES; i++) fill(current_stream(), storages[i], 1); /* not locked */
+    for (uint32_t i = 0; i < STORAGES; i++) CHECK_OK(sp_storage_release(storages[i]));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
 /* A copy on `second`, behind a point of `first`, whose command fails. */
 static void check_point_before(bool is_cause, sp_status expected)
 {
