@@ -65,12 +65,17 @@ static sp_status partial_run(partial_call *c)
     return sp_model_run_tensors(c->model, no_stream, NULL, &c->x, 1, c->outputs, 3);
 }
 
+static bool are_same(const void *a, const void *b, size_t bytes)
+{
+    return memcmp(a, b, bytes) == 0;
+}
+
 /* Whether nothing was written to it since `floats`. */
 static bool is_unwritten(sp_tensor tensor)
 {
     static const float zeros[LARGE];
     float got[LARGE] = {1};
-    return sp_tensor_read(tensor, got, sizeof got) == SP_OK && memcmp(got, zeros, sizeof got) == 0;
+    return sp_tensor_read(tensor, got, sizeof got) == SP_OK && are_same(got, zeros, sizeof got);
 }
 
 /* ---- refused outputs ---- */
