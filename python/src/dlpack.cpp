@@ -137,7 +137,7 @@ TensorObject import_capsule(nb::handle object, nb::handle device, nb::handle str
         unlocked([&] { return sp_tensor_from_dlpack(&imported->managed, &options, &handle); });
     if (status != SP_OK) capsule.give_back();
     check(status);
-    imported->list = default_list()->list;
+    imported->list = memory_list()->list;
     sp_py_completion_list_retain(imported->list);
     (void)imported.release();
     return tensor_object(handle);

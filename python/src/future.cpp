@@ -82,7 +82,8 @@ struct RunLink : Completed {
 namespace
 {
 
-CompletionList *the_default_list; /* process-wide: one interpreter */
+CompletionList *the_default_list;
+CompletionList *the_memory_list; /* process-wide: one interpreter */
 
 void drain_run(Completed *completed, nb::list *futures)
 {
@@ -215,17 +216,30 @@ nb::list CompletionList::take()
     return futures;
 }
 
-void CompletionList::wait()
-{
-    unlocked([&] {
-        struct pollfd readable = {sp_py_completion_list_fd(list), POLLIN, 0};
-        return poll(&readable, 1, -1);
-    });
-}
-
 CompletionList *default_list()
 {
     return the_default_list;
+}
+
+CompletionList *memory_list()
+{
+    return the_memory_list;
+}
+
+/* Memory of other libraries is given back by many at a time: the lock would go to and fro for each
+ * otherwise, which costs a busy thread more than the use of the memory. */
+constexpr int memory_ms = 10;
+
+void wait_for_drain()
+{
+    unlocked([] {
+        struct pollfd lists[2] = {
+            {sp_py_completion_list_fd(the_default_list->list), POLLIN, 0},
+            {sp_py_completion_list_fd(the_memory_list->list), POLLIN, 0},
+        };
+        poll(lists, 2, -1);
+        return lists[0].revents != 0 ? 0 : poll(lists, 1, memory_ms);
+    });
 }
 
 /* ---- bindings ---- */
@@ -266,7 +280,6 @@ void bind_future(nb::module_ &m)
         .def(nb::init<>())
         .def("fileno", [](const CompletionList &l) { return sp_py_completion_list_fd(l.list); })
         .def("take", &CompletionList::take, "The futures whose runs are done.")
-        .def("wait", &CompletionList::wait, "Until there may be something to take.")
         .def("wake", [](CompletionList &l) { sp_py_completion_list_wake(l.list); })
         .def(
             "forward",
@@ -297,6 +310,11 @@ void bind_future(nb::module_ &m)
         .def("cancel", &Run::cancel);
     the_default_list = new CompletionList(); /* for ever: runs in flight at exit push to it */
     m.attr("default_list") = nb::cast(the_default_list, nb::rv_policy::reference);
+    the_memory_list = new CompletionList(); /* as well: so does memory in use at exit */
+    m.attr("memory_list") = nb::cast(the_memory_list, nb::rv_policy::reference);
+    m.def("wait_for_drain", wait_for_drain,
+          "Until the default list may have something to take, or the memory list has had it for a "
+          "while.");
 }
 
 } // namespace py

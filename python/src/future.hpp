@@ -34,15 +34,14 @@ class CompletionList
 
     /* The futures of the runs that are done. */
     nanobind::list take();
-    /* Without the lock, until there is something to take or a wake. */
-    void wait();
-
     sp_py_completion_list *const list;
 };
 
 /* The list that the drainer thread waits for; for what belongs to no event loop. NULL before the
  * first import has made it. */
 CompletionList *default_list();
+/* Where memory of other libraries that is not used any more waits for the drainer. */
+CompletionList *memory_list();
 
 void bind_future(nanobind::module_ &m);
 

@@ -157,8 +157,9 @@ _is_ending = False
 
 def _drain_until_the_end():
     while not _is_ending:
-        _core.default_list.wait()
+        _core.wait_for_drain()
         try:
+            _core.memory_list.take()
             drain(_core.default_list)
         except BaseException:  # the thread goes on for the others
             _log.exception("exception in a callback of a future")

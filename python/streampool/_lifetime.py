@@ -12,6 +12,7 @@ atexit.register(_core.close_guard)
 def _after_fork():
     _core.after_fork()
     _core.default_list.after_fork()
+    _core.memory_list.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)
