@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results of a compiled module against the module's own."""
+import functools
+
 import torch
 
 from .._errors import Error
@@ -9,15 +11,31 @@ from ._errors import CompileError
 # less than the least magnitude may be what is left of larger terms.
 _LEAST = 1e-3
 _TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+# The errors of two right results, against the one in double precision, may have this ratio: each is the
+# largest of some elements, of sums in two orders.
+_ERRORS = 8
+
+
+def _bound(want):
+    finite = want[torch.isfinite(want)].abs()
+    largest = float(finite.max()) if finite.numel() else 0.0
+    return _TOLERANCES[want.dtype] * max(largest, _LEAST)
 
 
 def _is_close(got, want):
     if not want.is_floating_point():
         return torch.equal(got, want)
-    finite = want[torch.isfinite(want)].abs()
-    largest = float(finite.max()) if finite.numel() else 0.0
-    bound = _TOLERANCES[want.dtype] * max(largest, _LEAST)
-    return torch.allclose(got, want, rtol=0, atol=bound, equal_nan=True)
+    return torch.allclose(got, want, rtol=0, atol=_bound(want), equal_nan=True)
+
+
+def _is_as_exact(got, want, exact):
+    """Whether rounding may be all that parts them, by the module's result in double precision. Where
+    `want` is not finite they are equal."""
+    values, error = exact
+    finite = torch.isfinite(want)
+    return (torch.allclose(got[~finite], want[~finite], equal_nan=True)
+            and torch.allclose(got[finite].double(), values[finite], rtol=0,
+                               atol=_bound(want) + _ERRORS * error))
 
 
 def _describe(got, want):
@@ -26,19 +44,28 @@ def _describe(got, want):
     return f"the largest difference is {float((got.double() - want.double()).abs().max()):.3g}"
 
 
-def _difference(name, got, want):
-    """Why an output is not the module's own, or None."""
+def _difference(name, got, want, exact):
+    """Why an output is not the module's own, or None. `exact()`: what Exact.of() returns, or None."""
     if got.dtype != want.dtype:
         return f"'{name}' is {got.dtype}, the module's is {want.dtype}"
     if got.shape != want.shape:
         return f"'{name}' has the shape {tuple(got.shape)}, the module's has {tuple(want.shape)}"
-    return None if _is_close(got, want) else f"'{name}': {_describe(got, want)}"
+    if _is_close(got, want):
+        return None
+    values = exact() if want.is_floating_point() else None
+    if values is not None and _is_as_exact(got, want, values):
+        return None
+    return f"'{name}': {_describe(got, want)}"
 
 
-def check(run, exported, what):
-    """Compares the outputs of `run(inputs)` for each example. CompileError if they differ."""
+def check(run, exported, what, exact):
+    """Compares the outputs of `run(inputs)` for each example. CompileError if they differ.
+
+    `exact()`: the module's results in double precision, an Exact or None; called if they are needed.
+    """
     hint = "; compile the module with dynamic_batch=False if its code fixes the batch"
-    for inputs, wanted in exported.examples:
+    exact = functools.lru_cache(exact)
+    for example, (inputs, wanted) in enumerate(exported.examples):
         shapes = ", ".join(str(list(tensor.shape)) for tensor in inputs)
         place = f"{what}, exported, on inputs of the shapes {shapes}"
         end = hint if len(exported.examples) > 1 else ""
@@ -46,7 +73,8 @@ def check(run, exported, what):
             outputs = run(inputs)
         except Error as error:
             raise CompileError(f"{place}: {error}{end}", error.status) from error
-        for name, got, want in zip(exported.names, outputs, wanted):
-            difference = _difference(name, got, want)
+        for output, (name, got, want) in enumerate(zip(exported.names, outputs, wanted)):
+            difference = _difference(name, got, want,
+                                     lambda: exact() and exact().of(example, output, want))
             if difference is not None:
                 raise CompileError(f"{place} does not give the module's results: {difference}{end}")

@@ -5,7 +5,6 @@ import io
 import os
 import re
 import sys
-import threading
 import traceback
 import typing
 
@@ -18,8 +17,6 @@ from ._symbolic import OPSET
 
 # Lines of these are not the module's own.
 _LIBRARIES = (os.path.dirname(torch.__file__), os.path.dirname(__file__))
-# The exporter has state of the process.
-_lock = threading.RLock()
 # Later versions have a second exporter as the default, which needs packages of its own.
 _FIRST_EXPORTER = ({"dynamo": False}
                    if "dynamo" in inspect.signature(torch.onnx.export).parameters else {})
@@ -165,5 +162,5 @@ def _export(module, arguments, batch, state):
 
 def export(module, arguments, batch):
     """The module as it is now; `batch` None: all sizes are fixed. One at a time in the process."""
-    with _lock, exporting(module) as state:
+    with exporting(module) as state:
         return _export(module, arguments, batch, state)

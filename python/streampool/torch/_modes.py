@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a module must be like while it is exported, and is not afterwards."""
 import contextlib
+import threading
 
 import torch
 
 from ._symbolic import floor_division
 
+# The exporter has state of the process.
+_lock = threading.RLock()
+
 
 @contextlib.contextmanager
 def exporting(module):
+    """As _prepared(), one at a time in the process."""
+    with _lock, _prepared(module) as state:
+        yield state
+
+
+@contextlib.contextmanager
+def _prepared(module):
     """In eval mode with gradients; the flags and buffers of the module and the flags of the thread are
     restored. The value restores the buffers in between.
 

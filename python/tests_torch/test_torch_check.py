@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compile()'s comparison of results that are small leftovers of larger terms: right ones and wrong ones."""
+import random
+
+import pytest
+import torch
+from torch import nn
+
+import streampool.torch
+from streampool.torch import CompileError
+from conftest import own_results
+
+
+class Returns(nn.Module):
+    """A module of one expression."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+class Twins(nn.Module):
+    """The difference of two layers whose weights are almost the same."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(2048, 8), nn.Linear(2048, 8)
+        self.other.load_state_dict(self.one.state_dict())
+        with torch.no_grad():
+            self.other.weight += 1e-6 * torch.randn(8, 2048)
+
+    def forward(self, x):
+        return self.one(x) - self.other(x)
+
+
+class Products(nn.Module):
+    """A product of three matrices less the same in another order."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.randn(64, 64))
+
+    def forward(self, x):
+        return (x @ self.weight) @ self.weight.T - x @ (self.weight @ self.weight.T)
+
+
+def _centred():
+    """A layer whose weights have no mean, for rows of almost equal values: its terms are products."""
+    layer = nn.Linear(2048, 8)
+    with torch.no_grad():
+        weight = torch.randn(8, 2048)
+        layer.weight.copy_(1000 * (weight - weight.mean(-1, keepdim=True)))
+    return layer
+
+
+def _moments(x):
+    return (x * x).mean(-1) - x.mean(-1) ** 2
+
+
+LEFTOVERS = {
+    "a variance by two moments": lambda: (Returns(_moments), 100 + torch.randn(3, 300)),
+    "two layers": lambda: (Twins(), torch.randn(3, 2048)),
+    "two orders of a product": lambda: (Products(), torch.randn(3, 64)),
+    "one layer": lambda: (_centred(), 1000 + 0.001 * torch.randn(3, 2048)),
+}
+
+
+@pytest.mark.parametrize("name", LEFTOVERS)
+def test_what_is_left_of_larger_terms_is_accepted(name):
+    module, x = LEFTOVERS[name]()
+    state = {name: value.clone() for name, value in module.state_dict().items()}
+    f = streampool.torch.compile(module, x)
+    assert f(x).shape == own_results(module, x)[0].shape
+    for own, value in module.state_dict().items():
+        assert value.dtype == torch.float32 and torch.equal(value, state[own])
+
+
+class Wrong(nn.Module):
+    """Another module; the exporter sees the batch of four only, for which something is added."""
+
+    def __init__(self, module, error):
+        super().__init__()
+        self.module, self.error = module, error
+
+    def forward(self, x):
+        return self.module(x) + (self.error if len(x) > 3 else 0.0)
+
+
+def _refuse(module, x):
+    with pytest.raises(CompileError, match="does not give the module's results: 'output'"):
+        streampool.torch.compile(module, x)
+
+
+@pytest.mark.parametrize("name, error", [("a variance by two moments", 0.1), ("two layers", 3e-5),
+                                         ("two orders of a product", 2e-3), ("one layer", 1000.0)])
+def test_a_wrong_leftover_is_refused(name, error):
+    module, x = LEFTOVERS[name]()
+    streampool.torch.compile(Wrong(module, 0.0), x)
+    _refuse(Wrong(module, error), x)
+
+
+def test_a_module_of_single_precision_has_the_former_bound():
+    """Its product raises in double precision."""
+    products = Products()
+    _refuse(Returns(lambda x: Products.forward(products, x)), torch.randn(3, 64))
+
+
+def test_a_module_that_is_another_one_in_double_precision_is_refused():
+    """The result in double precision is the wrong one that is compiled."""
+    _refuse(Returns(lambda x: x * 2 if len(x) > 3 or x.dtype == torch.float64 else x), torch.randn(3, 4))
+
+
+def test_a_random_leftover_is_refused():
+    """Other numbers in double precision do not excuse those that are compiled."""
+    _refuse(Returns(lambda x: (100 + 0.001 * random.random() * x) - 100), torch.rand(30, 40))
+
+
+def test_infinities_are_those_of_the_module():
+    """In double precision there are none; the other elements are leftovers."""
+    class Overflowing(nn.Module):
+        def forward(self, x):
+            return torch.cat([(x * 1e30 * 1e30)[:, :1], _moments(x)[:, None]], 1)
+
+    x = 100 + torch.randn(3, 300)
+    assert streampool.torch.compile(Overflowing(), x)(x)[:, 0].isinf().all()
+    signs = torch.tensor([-1.0, 1.0])
+    _refuse(Returns(lambda y: Overflowing()(y) * (signs if len(y) > 3 else 1)), x)
