@@ -3,12 +3,13 @@
 """Calls per second from Python threads, streampool beside ONNX Runtime and PyTorch.
 
 Run: bench_python.py [--models NAME,...] [--workers 1,2,8,31] [--seconds 1] [--turns 3] [--json FILE]
-Needs streampool, numpy and, for the comparisons, onnxruntime and torch. Models are those of shared/data beside the
+Needs streampool, numpy and, for the comparisons, onnxruntime, torch, and nanobind with CMake. Models are those of shared/data beside the
 checkout (--data). Each worker calls one shared model with an array of its own in a loop; `task` is the same
 with one task of an executor for each call, whose bound is an empty function, the row `empty`. ONNX Runtime
 runs with one thread for each call, and with its defaults; PyTorch, with one thread for each call, in eager
 mode and traced, where the model is one of its modules (the file has its weights). The better of a peer's two
-is shown for each number of workers. The sides take turns, and the median of the turns counts. Results are compared first. At the end:
+is shown for each number of workers. `spin`, beside runs of less than 100 us, is a C function that computes for
+as long and is called in the same way (spin.py): at least 0.9 of its rate is wanted. The sides take turns, and the median of the turns counts. Results are compared first. At the end:
 what the package takes beyond Python with NumPy, the least of some processes.
 """
 import argparse
@@ -27,6 +28,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # else each thread that calls PyTorch has a
 
 import numpy as np  # noqa: E402
 
+import spin  # noqa: E402
 import streampool  # noqa: E402
 
 try:
@@ -42,6 +44,7 @@ DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 MODELS = ["torch_mlp", "torch_linear", "torch_encoder", "silero_vad_v5", "ppocr_cls"]
 SHAPES = {"silero_vad_v5": [(1, 576), (2, 1, 128), ()], "ppocr_cls": [(1, 3, 48, 192)]}
 TOLERANCE = 1e-3
+PEERS = ("onnxruntime", "torch", "spin")
 IMPORT_LIMIT_MS, REST_LIMIT_MB = 10, 8  # what is aimed at
 
 # Prints the milliseconds of the import, and the MB of the package at rest: imported, after a run and a future.
@@ -212,7 +215,7 @@ def show(case, rates):
     for column in range(2):
         mine = (rates.get("streampool") or rates["empty"])[column]
         row += f"{mine:>13,.0f}"
-        for peer in ("onnxruntime", "torch"):
+        for peer in PEERS:
             best = best_of(rates, peer, column)
             row += f"{best:>13,.0f}{mine / best:>7.2f}" if best else f"{'':>20}"
     print(row, flush=True)
@@ -263,14 +266,17 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
-    peers = f"{'onnxruntime':>13}{'ratio':>7}{'torch':>13}{'ratio':>7}"
+    peers = "".join(f"{peer:>13}{'ratio':>7}" for peer in PEERS)
     print(f"{'model':<15}{'workers':>8}{'calls/s':>13}{peers}{'tasks/s':>13}{peers}")
-    cases = []
+    cases, spin_for = [], spin.load()
     for name in options.models:
         path = options.data / "models" / name / "model.onnx"
         arrays = arrays_for(name, streampool.load(path))
         sides = sides_for(name, path, arrays)
         check_results(name, sides)
+        spins = spin_for and spin.side_of(sides["streampool"], spin_for, options.seconds)
+        if spins:
+            sides["spin"] = spins
         for workers in options.workers:
             run_case(name, sides, workers, options, cases)
     for workers in options.workers:

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A C function that spins for as long as a run takes, called through the binding that the package uses.
+
+Calls of it are what a run could make at best from Python threads: the same call, the same rule about the
+interpreter's lock (bench/spin/spin.cpp), and no library below. It is of the benchmark only.
+"""
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import time
+
+try:
+    import nanobind
+except ImportError:
+    nanobind = None
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+# Of longer runs the calls cost nothing that would be seen.
+LONGEST_NS = 100_000
+
+
+def load():
+    """The function spin(ns), compiled for this interpreter where it has changed. None without nanobind."""
+    if nanobind is None:
+        return None
+    build = FOLDER.parent / "build" / f"spin-{sysconfig.get_config_var('SOABI')}"
+    configure = ["cmake", "-S", FOLDER / "spin", "-B", build, "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+                 f"-DPython_EXECUTABLE={sys.executable}", f"-Dnanobind_DIR={nanobind.cmake_dir()}"]
+    for command in (configure, ["cmake", "--build", build]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(map(str, command))}:\n{done.stdout}{done.stderr}")
+    spec = importlib.util.spec_from_file_location("_spin", next(build.glob("_spin*.so")))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.spin
+
+
+def nanoseconds_of(call, seconds):
+    """Of one call on this thread, the least mean of some loops."""
+    count = 1 + int(1e6 / max(_loop(call, 3), 1))  # about a millisecond
+    end, least = time.perf_counter() + seconds, float("inf")
+    while time.perf_counter() < end:
+        least = min(least, _loop(call, count))
+    return least
+
+
+def _loop(call, count):
+    begin = time.perf_counter_ns()
+    for _ in range(count):
+        call()
+    return (time.perf_counter_ns() - begin) / count
+
+
+def side_of(call, spin, seconds):
+    """A call that takes as long as `call` on this thread, or None if that is not short. What a call costs
+    without a run is part of both."""
+    taken = nanoseconds_of(call, seconds)
+    if taken >= LONGEST_NS:
+        return None
+    ns = max(0, round(taken - nanoseconds_of(lambda: spin(0), seconds)))
+    return lambda: spin(ns)
