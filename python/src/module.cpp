@@ -2,6 +2,7 @@
 /* The extension module: thin, private, over the public headers. Its Python layer is the package. */
 #include <nanobind/nanobind.h>
 
+#include <exception>
 #include <stdexcept>
 
 #include "batch_inference.hpp"
@@ -42,12 +43,23 @@ void close_guard()
     PyEval_RestoreThread(state);
 }
 
+/* Until Python 3.13 a thread that attaches to an interpreter that ends is ended by pthread_exit,
+ * also in what nanobind calls: without the lock of the interpreter, a thread waits for that of an
+ * object. nanobind catches the unwinding, which has no exception, and asks for a text; to return is
+ * to crash. Later versions of Python let such a thread hang. */
+void park_ended_thread(const std::exception_ptr &error, void *)
+{
+    if (error == nullptr) sp_py_park();
+    std::rethrow_exception(error);
+}
+
 } // namespace
 
 NB_MODULE(_core, m)
 {
     refuse_subinterpreters();
     nb::set_leak_warnings(false); /* threads that are parked at exit keep what they use */
+    nb::register_exception_translator(park_ended_thread);
     py::bind_errors(m);
     py::bind_dtypes(m);
     py::bind_device(m);

@@ -79,6 +79,26 @@ def test_the_process_ends_in_order(name):
             assert "Fatal" not in done.stderr and "terminate" not in done.stderr
 
 
+def test_a_thread_that_python_ends_inside_of_a_call_does_not_end_the_process():
+    """Its attempt to come back to the interpreter, from a method that the call calls, is while a finalizer
+    runs. Without the lock of the interpreter it was a crash in the frame of the call until Python 3.14."""
+    run_python("""
+import threading, time, streampool
+class Slow:
+    def __float__(self):
+        inside.set()
+        time.sleep(0.3)
+        return 1.0
+class Last:
+    def __del__(self, sleep=time.sleep): sleep(1)
+last = Last()
+inside = threading.Event()
+stream = streampool.Stream()
+threading.Thread(target=lambda: stream.synchronize(Slow()), daemon=True).start()
+inside.wait()
+""")
+
+
 def test_objects_are_used_by_exit_handlers_and_finalizers():
     out = run_python(PREPARE + """
 import atexit
