@@ -45,6 +45,8 @@
     SP_EACH_FLOAT(X, log) SP_EACH_FLOAT(X, softsign) SP_EACH_FLOAT(X, hard_swish)                  \
     X(exp_f64) X(relu_f64)                                                                         \
     X(erf_f32) X(softplus_f32) X(mish_f32) X(gelu_f32) X(gelu_tanh_f32)                            \
+    X(sin_f32) X(cos_f32) X(tan_f32) X(asin_f32) X(acos_f32) X(atan_f32)                           \
+    X(sinh_f32) X(cosh_f32) X(asinh_f32) X(acosh_f32) X(atanh_f32)                                 \
     SP_EACH_SIGNED(X, neg) SP_EACH_SIGNED(X, abs) SP_EACH_SIGNED(X, relu)                          \
     SP_EACH_INT(X, sign)                                                                           \
     X(not_bool)

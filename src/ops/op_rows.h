@@ -11,6 +11,10 @@
 /* clang-format off */
 ROW(Abs, "abs_*, ?cast_*", ROWS(elementwise),
     UNARY(Abs, 6, NUMBERS, sp__abs_lower, NO_ATTRIBUTES))
+ROW(Acos, "acos_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Acos, 7, F32_AND_HALVES, sp__acos_lower, NO_ATTRIBUTES))
+ROW(Acosh, "acosh_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Acosh, 9, F32_AND_HALVES, sp__acosh_lower, NO_ATTRIBUTES))
 ROW(Add, "add_*, ?cast_*", ROWS(elementwise),
     BINARY(Add, NUMBERS, sp__binary_infer, sp__add_lower))
 ROW(And, "and_bool", ROWS(elementwise),
@@ -19,6 +23,14 @@ ROW(ArgMax, "arg_*", ROWS(arg),
     ARG(ArgMax, sp__arg_max_lower))
 ROW(ArgMin, "arg_*", ROWS(arg),
     ARG(ArgMin, sp__arg_min_lower))
+ROW(Asin, "asin_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Asin, 7, F32_AND_HALVES, sp__asin_lower, NO_ATTRIBUTES))
+ROW(Asinh, "asinh_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Asinh, 9, F32_AND_HALVES, sp__asinh_lower, NO_ATTRIBUTES))
+ROW(Atan, "atan_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Atan, 7, F32_AND_HALVES, sp__atan_lower, NO_ATTRIBUTES))
+ROW(Atanh, "atanh_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Atanh, 9, F32_AND_HALVES, sp__atanh_lower, NO_ATTRIBUTES))
 ROW(AveragePool, "average_pool_*", ROWS(image),
     OP(AveragePool, 1, 18, 1, 1, 1, 1, F32, sp__pool_infer, sp__average_pool_lower, NULL,
        AVERAGE_POOL_ATTRIBUTES),
@@ -71,6 +83,10 @@ ROW(ConvTranspose, "conv_transpose_*", ROWS(image),
        sp__conv_transpose_lower, NULL, WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT),
        ATTRIBUTE("kernel_shape", INTS), ATTRIBUTE("output_padding", INTS),
        ATTRIBUTE("output_shape", INTS)))
+ROW(Cos, "cos_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Cos, 7, F32_AND_HALVES, sp__cos_lower, NO_ATTRIBUTES))
+ROW(Cosh, "cosh_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Cosh, 9, F32_AND_HALVES, sp__cosh_lower, NO_ATTRIBUTES))
 ROW(CumSum, "cumsum_*", TRAITS(.shape_inputs = INPUT(1), ROWS(cumsum)),
     OP(CumSum, 11, NEWEST, 2, 2, 1, 1, TYPES(F32 | F64 | INTS, INTS), sp__cumsum_infer, sp__cumsum_lower, NULL,
        ATTRIBUTE("exclusive", INT), ATTRIBUTE("reverse", INT)))
@@ -321,6 +337,10 @@ ROW(Sigmoid, "sigmoid_f32, ?cast_*", ROWS(elementwise),
     UNARY(Sigmoid, 6, F32_AND_HALVES, sp__sigmoid_lower, NO_ATTRIBUTES))
 ROW(Sign, "sign_*, ?cast_*", ROWS(elementwise),
     UNARY(Sign, 9, NUMBERS, sp__sign_lower, NO_ATTRIBUTES))
+ROW(Sin, "sin_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Sin, 7, F32_AND_HALVES, sp__sin_lower, NO_ATTRIBUTES))
+ROW(Sinh, "sinh_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Sinh, 9, F32_AND_HALVES, sp__sinh_lower, NO_ATTRIBUTES))
 ROW(Size, NO_KERNELS, TRAITS(.hides_values = true),
     OP(Size, 1, NEWEST, 1, 1, 1, 1, ANY, sp__size_infer, sp__known_lower, NULL, NO_ATTRIBUTES))
 ROW(Slice, "copy_strided", TRAITS(.shape_inputs = INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4), ROWS(slice)),
@@ -355,6 +375,8 @@ ROW(Sub, "sub_*, ?cast_*", ROWS(elementwise),
     BINARY(Sub, NUMBERS, sp__binary_infer, sp__sub_lower))
 ROW(Sum, "add_*, ?cast_*", ROWS(elementwise),
     VARIADIC(Sum, FLOATS, sp__sum_lower))
+ROW(Tan, "tan_f32, ?cast_*", ROWS(elementwise),
+    UNARY(Tan, 7, F32_AND_HALVES, sp__tan_lower, NO_ATTRIBUTES))
 ROW(Tanh, "tanh_f32, ?cast_*", ROWS(elementwise),
     UNARY(Tanh, 6, F32_AND_HALVES, sp__tanh_lower, NO_ATTRIBUTES))
 ROW(ThresholdedRelu, "thresholded_relu_*, ?cast_*", ROWS(elementwise),

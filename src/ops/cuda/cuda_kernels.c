@@ -33,6 +33,7 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 #define ATTENTION_ENTRY(kernel, constants, launch) SHARING_ENTRY(attention, kernel, launch)
 #define CORE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(core, kernel, launch)
 #define MATH_ENTRY(kernel, constants, launch) SHAPED_ENTRY(math, kernel, launch)
+#define TRIG_ENTRY(kernel, constants, launch) SHAPED_ENTRY(trig, kernel, launch)
 #define DOUBLE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(double, kernel, launch)
 #define INTEGER_ENTRY(kernel, constants, launch) SHAPED_ENTRY(integer, kernel, launch)
 #define CAST_ENTRY(kernel, constants, launch) SHAPED_ENTRY(cast, kernel, launch)
@@ -43,14 +44,15 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 #define PRODUCT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(product, kernel, launch)
 #define RECURRENT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(recurrent, kernel, launch)
     SP_CUDA_TILED_LIST(TILED_ENTRY) SP_CUDA_CORE_LIST(CORE_ENTRY) SP_CUDA_MATH_KERNELS(MATH_ENTRY)
-        SP_CUDA_DOUBLE_KERNELS(DOUBLE_ENTRY) SP_CUDA_INTEGER_KERNELS(INTEGER_ENTRY)
-            SP_CUDA_CAST_KERNELS(CAST_ENTRY) SP_CUDA_REDUCE_KERNELS(REDUCE_ENTRY)
-                SP_CUDA_NORM_KERNELS(NORM_ENTRY) SP_CUDA_MOVE_KERNELS(MOVE_ENTRY)
-                    SP_CUDA_WINDOW_KERNELS(WINDOW_ENTRY) SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY)
-                        SP_CUDA_RECURRENT_KERNELS(RECURRENT_ENTRY)
-                            SP_CUDA_ATTENTION_KERNELS(ATTENTION_ENTRY)
+        SP_CUDA_TRIG_KERNELS(TRIG_ENTRY) SP_CUDA_DOUBLE_KERNELS(DOUBLE_ENTRY)
+            SP_CUDA_INTEGER_KERNELS(INTEGER_ENTRY) SP_CUDA_CAST_KERNELS(CAST_ENTRY)
+                SP_CUDA_REDUCE_KERNELS(REDUCE_ENTRY) SP_CUDA_NORM_KERNELS(NORM_ENTRY)
+                    SP_CUDA_MOVE_KERNELS(MOVE_ENTRY) SP_CUDA_WINDOW_KERNELS(WINDOW_ENTRY)
+                        SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY)
+                            SP_CUDA_RECURRENT_KERNELS(RECURRENT_ENTRY)
+                                SP_CUDA_ATTENTION_KERNELS(ATTENTION_ENTRY)
 #define REPORTS(kernel) [SP_KERNEL_ID_##kernel].reports = true,
-                                SP_CUDA_REPORTING_LIST(REPORTS)
+                                    SP_CUDA_REPORTING_LIST(REPORTS)
 #undef REPORTS
 #undef ATTENTION_ENTRY
 #undef RECURRENT_ENTRY

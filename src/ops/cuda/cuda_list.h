@@ -60,6 +60,12 @@
     X(hard_sigmoid_gate_f32, gate, gate) X(softplus_gate_f32, gate, gate)                          \
     X(tanh_gate_f32, gate, gate)
 
+#define SP_CUDA_TRIG_KERNELS(X)                                                                    \
+    X(sin_f32, flat, flat) X(cos_f32, flat, flat) X(tan_f32, flat, flat)                           \
+    X(asin_f32, flat, flat) X(acos_f32, flat, flat) X(atan_f32, flat, flat)                        \
+    X(sinh_f32, flat, flat) X(cosh_f32, flat, flat) X(asinh_f32, flat, flat)                       \
+    X(acosh_f32, flat, flat) X(atanh_f32, flat, flat)
+
 #define SP_CUDA_DOUBLE_KERNELS(X)                                                                  \
     SP_CUDA_OF_FLOAT(X, f64)                                                                       \
     SP_CUDA_ARITHMETIC(X, f64)                                                                     \
@@ -170,6 +176,7 @@
 #define SP_CUDA_PROGRAM_LIST(P)                                                                    \
     P(core, SP_CUDA_CORE_KERNELS)                                                                  \
     P(math, SP_CUDA_MATH_KERNELS)                                                                  \
+    P(trig, SP_CUDA_TRIG_KERNELS)                                                                  \
     P(double, SP_CUDA_DOUBLE_KERNELS)                                                              \
     P(integer, SP_CUDA_INTEGER_KERNELS)                                                            \
     P(cast, SP_CUDA_CAST_KERNELS)                                                                  \
@@ -184,6 +191,7 @@
 #define SP_CUDA_KERNEL_LIST(X)                                                                     \
     SP_CUDA_CORE_KERNELS(X)                                                                        \
     SP_CUDA_MATH_KERNELS(X)                                                                        \
+    SP_CUDA_TRIG_KERNELS(X)                                                                        \
     SP_CUDA_DOUBLE_KERNELS(X)                                                                      \
     SP_CUDA_INTEGER_KERNELS(X)                                                                     \
     SP_CUDA_CAST_KERNELS(X)                                                                        \

@@ -115,6 +115,14 @@ sp_add_cuda_program(math
     math/fmod_f64.h
     cuda/elementwise/remainder.cuh
     cuda/elementwise/math.cu)
+sp_add_cuda_program(trig
+    math/math_f64.h
+    cuda/arch/functions.cuh
+    cuda/elementwise/parts.cuh
+    cuda/elementwise/float_parts.cuh
+    math/pow_f32.h
+    math/trig_f32.h
+    cuda/elementwise/trig.cu)
 sp_add_cuda_program(double
     elementwise_list.h
     math/math_f64.h

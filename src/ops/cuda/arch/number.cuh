@@ -143,6 +143,11 @@ SP_CUDA_FUNCTION sp_f64 sp_sqrt(sp_f64 x)
 {
     return __dsqrt_rn(x.v);
 }
+/* The word of ops/math. */
+SP_CUDA_FUNCTION sp_f64 sp_sqrt_f64(sp_f64 x)
+{
+    return sp_sqrt(x);
+}
 SP_CUDA_FUNCTION sp_f32 sp_fmaf(sp_f32 a, sp_f32 b, sp_f32 c)
 {
     return __fmaf_rn(a.v, b.v, c.v);

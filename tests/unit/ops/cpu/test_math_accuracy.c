@@ -146,4 +146,59 @@ TEST(elu_is_accurate_everywhere)
     check_function(SP_KERNEL_ID_elu_f32, exact_elu, 2.0);
 }
 
+TEST(sin_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_sin_f32, sin, 0.51);
+}
+
+TEST(cos_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_cos_f32, cos, 0.51);
+}
+
+TEST(tan_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_tan_f32, tan, 0.51);
+}
+
+TEST(asin_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_asin_f32, asin, 0.51);
+}
+
+TEST(acos_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_acos_f32, acos, 0.51);
+}
+
+TEST(atan_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_atan_f32, atan, 0.51);
+}
+
+TEST(sinh_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_sinh_f32, sinh, 0.51);
+}
+
+TEST(cosh_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_cosh_f32, cosh, 0.51);
+}
+
+TEST(asinh_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_asinh_f32, asinh, 0.51);
+}
+
+TEST(acosh_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_acosh_f32, acosh, 0.51);
+}
+
+TEST(atanh_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_atanh_f32, atanh, 0.51);
+}
+
 TEST_MAIN

@@ -2,7 +2,10 @@
 /* The software FMA compared with libm's, and the library's functions at the limits of floats. For
  * their accuracy in between see test_math_accuracy.c. */
 #define SP_ISA portable
-#include "ops/cpu/arch/math_f32.h"
+#include "ops/cpu/arch/math_f64.h"
+#include "ops/cpu/arch/typed.h"
+#include "ops/math/pow_f32.h"
+#include "ops/math/trig_f32.h"
 
 #include <math.h>
 
@@ -90,6 +93,38 @@ TEST(functions_at_their_limits)
     CHECK(sp_expm1f(inf) == inf && sp_expm1f(-inf) == -1 && isnan(sp_expm1f(NAN)));
     CHECK(sp_expm1f(88.72f) < inf);
     CHECK(sp_expm1f(0.0f) == 0);
+}
+
+static bool is_zero(float x, float sign)
+{
+    return sp_float_bits(x) == sp_float_bits(sp_copysignf(0.0f, sign));
+}
+
+/* A zero of an odd function keeps its sign. */
+TEST(trigonometric_functions_at_their_limits)
+{
+    static float (*const odd[])(float) = {sp_sinf,  sp_tanf,   sp_asinf, sp_atanf,
+                                          sp_sinhf, sp_asinhf, sp_atanhf};
+    const float inf = HUGE_VALF, tiny = 1e-45f, most = 0x1.fffffep127f;
+    for (size_t i = 0; i < SP_COUNT_OF(odd); i++) {
+        CHECK(is_zero(odd[i](0.0f), 1) && is_zero(odd[i](-0.0f), -1) && isnan(odd[i](NAN)));
+        CHECK(odd[i](tiny) == tiny && odd[i](-tiny) == -tiny);
+    }
+    CHECK(isnan(sp_sinf(inf)) && isnan(sp_cosf(-inf)) && isnan(sp_tanf(inf)));
+    CHECK(sp_cosf(0.0f) == 1 && sp_coshf(-0.0f) == 1 && is_zero(sp_acosf(1.0f), 1));
+    CHECK(is_zero(sp_acoshf(1.0f), 1) && isnan(sp_cosf(NAN)) && isnan(sp_acosf(NAN)));
+    /* The float nearest to a multiple of pi / 2, and the largest one. */
+    CHECK(sp_cosf(0x1.f37418p+100f) == (float)cos(0x1.f37418p+100));
+    CHECK(sp_sinf(most) == (float)sin((double)most) && sp_cosf(most) == (float)cos((double)most));
+    CHECK(sp_asinf(1.0f) == 1.57079637f && sp_acosf(-1.0f) == 3.14159274f);
+    CHECK(isnan(sp_asinf(1.0000001f)) && isnan(sp_acosf(-1.0000001f)) && isnan(sp_acosf(inf)));
+    CHECK(sp_atanf(inf) == 1.57079637f && sp_atanf(-inf) == -1.57079637f);
+    CHECK(sp_sinhf(inf) == inf && sp_sinhf(-inf) == -inf && sp_coshf(-inf) == inf);
+    CHECK(sp_sinhf(89.4159851f) < inf && sp_sinhf(89.42f) == inf && sp_coshf(-89.42f) == inf);
+    CHECK(sp_asinhf(-inf) == -inf && sp_asinhf(most) > 89 && sp_acoshf(inf) == inf);
+    CHECK(isnan(sp_acoshf(0.99999994f)) && isnan(sp_acoshf(-inf)) && isnan(sp_acoshf(NAN)));
+    CHECK(sp_atanhf(1.0f) == inf && sp_atanhf(-1.0f) == -inf && isnan(sp_atanhf(1.0000001f)));
+    CHECK(isnan(sp_atanhf(-inf)));
 }
 
 TEST_MAIN
