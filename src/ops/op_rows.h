@@ -102,6 +102,9 @@ ROW(Dropout, "copy_bytes, fill", TRAITS(.shape_inputs = INPUT(1) | INPUT(2), ROW
        ATTRIBUTE("ratio", FLOAT)),
     OP(Dropout, 12, NEWEST, 1, 3, 1, 2, TYPES(FLOATS, FLOATS, BOOLS), sp__dropout_infer, sp__dropout_lower, NULL,
        ATTRIBUTE("seed", INT)))
+ROW(Einsum, "gemm_f32, ?gemm_any_*, copy_strided, ?fill", ROWS(einsum),
+    OP(Einsum, 12, NEWEST, 1, SP_OP_VARIADIC, 1, 1, PRODUCT_TYPES, sp__einsum_infer,
+       sp__einsum_lower, NULL, REQUIRED("equation", STRING)))
 ROW(Elu, "elu_f32, ?cast_*", ROWS(elementwise),
     UNARY(Elu, 6, F32_AND_HALVES, sp__elu_lower, ATTRIBUTE("alpha", FLOAT)))
 ROW(Equal, "equal_*, ?cast_*", ROWS(elementwise),

@@ -90,6 +90,11 @@ sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering);
 const char *sp__expand_rows(const sp_rows_call *call);
 const char *sp__cast_like_rows(const sp_rows_call *call);
 
+/* schema/math/einsum.c */
+sp_status sp__einsum_infer(sp_op_call *call);
+sp_status sp__einsum_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__einsum_rows(const sp_rows_call *call);
+
 /* schema/math/gemm.c */
 sp_status sp__gemm_infer(sp_op_call *call);
 sp_status sp__gemm_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -102,6 +107,9 @@ sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *l
 uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);
 void sp__gemm_choose_tile(sp_gemm_constants *k);
 sp_status sp__gemm_grid(const sp_gemm_constants *k, uint64_t batch, sp_dispatch *dispatch);
+/* The kernel of a type other than f32, 0 of one that has none; its rows of a tile. */
+sp_kernel_id sp__gemm_any_kernel(sp_dtype dtype);
+void sp__gemm_any_choose_tile(sp_gemm_constants *k);
 const char *sp__gemm_rows(const sp_rows_call *call);
 const char *sp__matmul_rows(const sp_rows_call *call);
 

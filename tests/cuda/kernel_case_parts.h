@@ -50,6 +50,7 @@ typedef struct kernel_case_kind {
 extern const kernel_case_kind elementwise_case_kinds[]; /* elementwise_cases.c */
 extern const kernel_case_kind move_case_kinds[];        /* move_cases.c */
 extern const kernel_case_kind reduce_case_kinds[];      /* reduce_cases.c */
+extern const kernel_case_kind product_case_kinds[];     /* product_cases.c */
 
 void elementwise_case_make(const kernel_case_kind *kind, data_random *random, kernel_case *c);
 

@@ -454,8 +454,8 @@ static const kernel_case_kind common_kinds[] = {
     {0},
 };
 
-static const kernel_case_kind *const families[] = {common_kinds, elementwise_case_kinds,
-                                                   move_case_kinds, reduce_case_kinds};
+static const kernel_case_kind *const families[] = {
+    common_kinds, elementwise_case_kinds, move_case_kinds, reduce_case_kinds, product_case_kinds};
 
 /* NULL after the last. */
 static const kernel_case_kind *find_kind(uint32_t kind)

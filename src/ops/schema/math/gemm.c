@@ -66,9 +66,7 @@ static uint64_t gemm_multiply_adds(const sp_gemm_constants *k, uint64_t batch)
     return (uint64_t)k->rows * (uint64_t)k->columns * (uint64_t)k->depth * batch;
 }
 
-/* Types other than f32; b is not packed. */
-static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
-                               const sp_gemm_constants *gemm, bool is_transposed, uint64_t batch)
+sp_kernel_id sp__gemm_any_kernel(sp_dtype dtype)
 {
     static const sp_kernel_id kernels[SP_BOOL + 1] = {
         [SP_F64] = SP_KERNEL_ID_gemm_any_f64,   [SP_F16] = SP_KERNEL_ID_gemm_any_f16,
@@ -76,13 +74,26 @@ static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
         [SP_I64] = SP_KERNEL_ID_gemm_any_i64,   [SP_U32] = SP_KERNEL_ID_gemm_any_u32,
         [SP_U64] = SP_KERNEL_ID_gemm_any_u64,
     };
+    return kernels[dtype];
+}
+
+void sp__gemm_any_choose_tile(sp_gemm_constants *k)
+{
+    const int64_t row = (k->depth > 0 ? k->depth : 1) * k->columns;
+    k->tile_rows = SP_TILE_PRODUCTS / row + 1;
+}
+
+/* Types other than f32; b is not packed. */
+static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
+                               const sp_gemm_constants *gemm, bool is_transposed, uint64_t batch)
+{
     sp_gemm_any_constants k = {.gemm = *gemm};
     k.gemm.b_depth = is_transposed ? 1 : gemm->columns;
     k.b_column = is_transposed ? gemm->depth : 1;
-    const int64_t row = (gemm->depth > 0 ? gemm->depth : 1) * gemm->columns;
-    k.gemm.tile_rows = SP_TILE_PRODUCTS / row + 1;
+    sp__gemm_any_choose_tile(&k.gemm);
     sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, kernels[call->inputs[0].dtype], &k, sizeof(k), &dispatch));
+    const sp_kernel_id kernel = sp__gemm_any_kernel(call->inputs[0].dtype);
+    SP_TRY(sp__lower_dispatch(lowering, kernel, &k, sizeof(k), &dispatch));
     dispatch->multiply_adds = gemm_multiply_adds(gemm, batch);
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_input(dispatch, call, 1);
