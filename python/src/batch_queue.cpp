@@ -51,25 +51,18 @@ nb::dict statistics_of(const BatchQueue &queue)
     return all;
 }
 
+sp_batch_queue created(sp_model model, const sp_batch_queue_options &options)
+{
+    sp_batch_queue queue;
+    check(sp_batch_queue_create(model, &options, &queue));
+    return queue;
+}
+
 } // namespace
 
 BatchQueue::BatchQueue(sp_model model, const sp_batch_queue_options &options)
+    : Owned(created(model, options), "the batch queue was closed")
 {
-    sp_batch_queue created;
-    check(sp_batch_queue_create(model, &options, &created));
-    handle = created;
-}
-
-sp_batch_queue BatchQueue::open_handle() const
-{
-    const sp_batch_queue open = handle;
-    if (open.bits == 0) raise(SP_CLOSED, "the batch queue was closed");
-    return open;
-}
-
-void BatchQueue::close()
-{
-    check(sp_batch_queue_release(handle.exchange({})));
 }
 
 void bind_batch_queue(nb::module_ &m)

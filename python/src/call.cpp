@@ -297,7 +297,7 @@ void Call::learn_shapes()
 {
     if (!has_key || output_count != model->outputs.size()) return;
     sp_model_info info;
-    if (sp_model_get_info(model->handle, &info) != SP_OK) return;
+    if (sp_model_get_info(model->handle_or_zero(), &info) != SP_OK) return;
     if (info.partial_plan_count != 0) model->is_dynamic = true;
     if (model->is_dynamic) return;
     OutputShapes shapes;

@@ -181,7 +181,7 @@ nb::dict statistics_of(const Model &model)
 
 } // namespace
 
-Model::Model(sp_model model, ReleaseGil when) : handle(model), release(when)
+Model::Model(sp_model model, ReleaseGil when) : Owned(model, "the model was closed"), release(when)
 {
     sp_model_info info;
     check(sp_model_get_info(model, &info));
@@ -197,23 +197,6 @@ Model::Model(sp_model model, ReleaseGil when) : handle(model), release(when)
         check(sp_model_get_output(model, i, &port));
         add_port(&outputs, port);
     }
-}
-
-Model::~Model()
-{
-    sp_model_release(handle);
-}
-
-sp_model Model::open_handle() const
-{
-    const sp_model open = handle;
-    if (open.bits == 0) raise(SP_CLOSED, "the model was closed");
-    return open;
-}
-
-void Model::close()
-{
-    check(sp_model_release(handle.exchange({})));
 }
 
 int64_t Model::find(const std::vector<Port> &ports, nb::handle name)
@@ -262,7 +245,7 @@ void bind_model(nb::module_ &m)
         .value("never", ReleaseGil::never);
     nb::class_<Model>(m, "Model", nb::is_weak_referenceable(), "A loaded model.")
         .def("close", &Model::close, "Releases the model; runs in flight finish.")
-        .def_prop_ro("is_closed", [](const Model &model) { return model.handle.load().bits == 0; })
+        .def_prop_ro("is_closed", &Model::is_closed)
         .def(
             "ports",
             [](const Model &model) {

@@ -11,6 +11,8 @@
 
 #include <streampool/model.h>
 
+#include "owned.hpp"
+
 namespace py
 {
 
@@ -48,23 +50,14 @@ class KnownShapes
 
 enum class ReleaseGil { automatic, always, never };
 
-class Model
+class Model : public Owned<sp_model, sp_model_release>
 {
   public:
     Model(sp_model model, ReleaseGil when);
-    ~Model();
-    Model(const Model &) = delete;
-    Model &operator=(const Model &) = delete;
-
-    /* SP_CLOSED as an exception after close(). */
-    sp_model open_handle() const;
-    void close();
 
     /* The index of a name, or -1. */
     static int64_t find(const std::vector<Port> &ports, nanobind::handle name);
 
-    /* close() makes it zero, while other threads may use the model. */
-    std::atomic<sp_model> handle;
     const ReleaseGil release;
     /* Constant once the model is made. */
     sp_device device;

@@ -7,6 +7,7 @@ import streampool  # whose Future is imported by its first use
 
 from . import _core
 from ._convert import convert
+from ._handle import Handle
 from ._model import Model, _as_pair
 
 _MOST_SECONDS = 2**32  # in nanoseconds they fit 64 bits
@@ -26,7 +27,7 @@ def _options(max_batch, max_delay, workers, max_waiting, refuse_when_full):
             _count("max_waiting", max_waiting), bool(refuse_when_full))
 
 
-class BatchQueue:
+class BatchQueue(Handle):
     """Runs of one model that wait in a queue and are computed together, with the bits of lone runs.
 
     max_batch: most runs of a batch, at most 64 (0: 64). max_delay: seconds that the oldest run waits
@@ -58,16 +59,6 @@ class BatchQueue:
     def statistics(self) -> "dict[str, typing.Any]":
         """Counts of requests and batches, by name; times in nanoseconds."""
         return self._core.statistics()
-
-    def close(self) -> None:
-        """Ends the queue. Runs inside complete; later calls raise Error."""
-        self._core.close()
-
-    def __enter__(self) -> typing.Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def configure_batch_queue(queue: BatchQueue, **options: typing.Any) -> None:

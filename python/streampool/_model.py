@@ -10,6 +10,7 @@ import streampool  # whose Future is imported by its first use
 from . import _core
 from ._convert import (array_of, convert, converted, from_dlpack, gpu_of, is_lossless,
                        without_gradient)
+from ._handle import Handle
 from ._lifetime import futures
 
 _call = _core.call
@@ -53,7 +54,7 @@ def _outputs_type(names):
     return kind
 
 
-class Model:
+class Model(Handle):
     """A loaded model, for any number of threads at once. Made by load().
 
     Arrays are anything with the buffer protocol, __dlpack__ or __array__; they are used in place if
@@ -201,16 +202,6 @@ class Model:
     def statistics(self) -> "dict[str, typing.Any]":
         """What became of the model's runs, by name; times in nanoseconds."""
         return self._core.statistics()
-
-    def close(self) -> None:
-        """Releases the model. Runs in flight finish; later calls raise Error."""
-        self._core.close()
-
-    def __enter__(self) -> typing.Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def __repr__(self):
         state = " (closed)" if self._core.is_closed else ""

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch queues and batch_inference."""
-import threading
-
 import numpy as np
 import pytest
 
 import onnx_writer
 import streampool
+from together import together
 
 
 def rows(count):
@@ -94,16 +93,9 @@ def test_threads_share_a_queue(linear):
     queue = streampool.BatchQueue(linear)
     inputs = rows(31)
     expected = [linear(row).tobytes() for row in inputs]
-    wrong = []
 
     def use(i):
         for _ in range(50):
-            if queue.submit(inputs[i]).result().tobytes() != expected[i]:
-                wrong.append(i)
+            assert queue.submit(inputs[i]).result().tobytes() == expected[i]
 
-    threads = [threading.Thread(target=use, args=(i,)) for i in range(31)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(use, 31)

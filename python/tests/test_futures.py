@@ -12,6 +12,7 @@ import pytest
 
 import onnx_writer
 import streampool
+from together import together
 
 
 def test_a_future_has_the_bits_of_a_call(linear, two, x):
@@ -173,12 +174,7 @@ def test_a_thread_may_end_with_futures_pending(slow):
 
 def test_many_threads_wait_for_one_future(slow):
     future = slow.submit(np.ones((256, 512), np.float32))
-    results = []
-    threads = [threading.Thread(target=lambda: results.append(future.result())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    results = together(lambda _: future.result())
     assert len(results) == 8 and all(result is results[0] for result in results)
 
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models on Tensors: Tensors in, Tensors out, on the current stream."""
-import threading
-
 import numpy as np
 import onnx_writer
 import pytest
 
 import streampool
 from streampool import tensor
+from together import together
 
 
 def pair(op, *dtypes):
@@ -114,17 +113,9 @@ def test_a_failure_is_raised_by_what_reads_the_result():
 def test_threads_share_tensors_and_models(model):
     inputs = [tensor(values(first=i)) for i in range(4)]
     wanted = [model(model(x.numpy())) for x in inputs]
-    wrong = []
 
     def run(index):
-        for i in range(100):
-            at = (index + i) % 4
-            if not same(model(model(inputs[at])), wanted[at]):
-                wrong.append(at)
+        for at in (i % 4 for i in range(index, index + 100)):
+            assert same(model(model(inputs[at])), wanted[at])
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(run)

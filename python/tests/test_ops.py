@@ -9,6 +9,7 @@ import pytest
 import onnx_writer
 import streampool
 from streampool import ops, tensor
+from together import together
 
 
 def test_the_functions_are_those_of_the_table():
@@ -127,18 +128,10 @@ def test_numbers_of_bfloat16():
 
 
 def test_tensors_written_by_one_thread_are_read_by_another():
-    import threading
-    results = {}
-
     def use(i):
         value = tensor(np.full((64, 64), i, np.float32))
         for _ in range(10):
             value = value @ tensor(np.eye(64, dtype=np.float32))
-        results[i] = value
+        return value
 
-    threads = [threading.Thread(target=use, args=(i,)) for i in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all((results[i].numpy() == i).all() for i in range(16))
+    assert all((result.numpy() == i).all() for i, result in enumerate(together(use, 16)))

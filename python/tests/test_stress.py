@@ -12,30 +12,7 @@ import onnx_writer
 import streampool
 from conftest import count_of, run_python
 from streampool import Status
-
-THREADS = 8
-
-
-def together(work, threads=THREADS):
-    """Calls work(index) on so many threads, which begin at the same moment; the results."""
-    barrier = threading.Barrier(threads)
-    results, errors = [None] * threads, []
-
-    def run(index):
-        barrier.wait()
-        try:
-            results[index] = work(index)
-        except BaseException as error:  # shown by the test
-            errors.append(error)
-
-    workers = [threading.Thread(target=run, args=(i,)) for i in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    if errors:
-        raise errors[0]
-    return results
+from together import THREADS, together
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has a lock")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """compile(): what it leaves as it was, what it refuses, and what it finds out."""
 import gc
-import threading
 import weakref
 
 import pytest
@@ -12,6 +11,7 @@ import streampool
 import streampool.torch
 from streampool.torch import CompileError
 from conftest import bits, flat, own_results
+from together import together
 
 
 class Returns(nn.Module):
@@ -162,16 +162,7 @@ def test_the_example_is_not_written():
 def test_compiles_at_the_same_time():
     modules = [nn.Sequential(nn.Linear(4, 4 + i), nn.Dropout(0.5)) for i in range(8)] * 2
     x = torch.randn(3, 4)
-    results = [None] * len(modules)
-
-    def work(place):
-        results[place] = streampool.torch.compile(modules[place], x)(x)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(modules))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    results = together(lambda place: streampool.torch.compile(modules[place], x)(x), len(modules))
     assert all(module.training for module in modules)
     for module, result in zip(modules, results):
         assert torch.allclose(result, own_results(module, x)[0], rtol=0, atol=1e-5)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is easily wrong in a device of PyTorch: order between threads, lifetimes of memory, lazy views."""
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,6 +7,7 @@ import torch
 from torch import nn
 
 import streampool.torch.device
+from together import together
 
 DEVICE = streampool.torch.device._names.OWN_NAME
 IS_TORCH_2 = DEVICE == "sp"
@@ -133,24 +133,16 @@ def test_a_query_of_queued_work_becomes_true():
 
 def test_in_place_writes_and_reads_of_several_threads_neither_crash_nor_lock_up():
     a, b = torch.zeros(64, 64).to("sp"), torch.zeros(64, 64).to("sp")
-    errors = []
 
     def work(place):
-        try:
-            for i in range(200):
-                one, other = (a, b) if (i + place) % 2 else (b, a)
-                one.add_(other).mul_(0.5)      # queued
-                one.copy_(torch.lerp(one, other, 0.5))  # by the host
-                one.lerp_(other, 0.25)
-        except BaseException as error:
-            errors.append(error)
+        for i in range(200):
+            one, other = (a, b) if (i + place) % 2 else (b, a)
+            one.add_(other).mul_(0.5)      # queued
+            one.copy_(torch.lerp(one, other, 0.5))  # by the host
+            one.lerp_(other, 0.25)
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors and not a.cpu().any() and not b.cpu().any()
+    together(work, 6)
+    assert not a.cpu().any() and not b.cpu().any()
 
 
 def test_kernels_of_the_host_compute_on_the_calling_thread_and_keep_its_number_of_threads():
