@@ -63,6 +63,24 @@ class _SelfAttention(nn.Module):
         return self.attention(x, x, x)
 
 
+class _Einsums(nn.Module):
+    """Attention of rotated heads, written by indices."""
+
+    def forward(self, x):
+        heads = x.reshape(x.shape[0], x.shape[1], 4, 8)
+        angles = torch.arange(x.shape[1]).view(1, -1, 1, 1) / torch.arange(1, 9)
+        turned = heads * torch.cos(angles) + heads.flip(-1) * torch.sin(angles)
+        scores = torch.einsum("bqhd,bkhd->bhqk", turned, turned)
+        return torch.einsum("bhqk,bkhd->bqhd", (scores / 8).softmax(-1), torch.atan(heads))
+
+
+class _Angles(nn.Module):
+    def forward(self, x):
+        small = x.clamp(-0.9, 0.9)
+        return torch.cat([torch.sin(x), torch.cos(x), torch.tan(small), torch.asin(small), torch.acos(small),
+                          torch.atan(x)], -1)
+
+
 def _floats(*shape):
     return lambda batch: torch.randn(batch, *shape)
 
@@ -94,6 +112,8 @@ MODULES = {
     "conv1d": (_conv1d, _floats(4, 20)),
     "conv2d": (_conv2d, _floats(3, 12, 12)),
     "embedding": (_Words, _ids),
+    "einsums": (_Einsums, _floats(6, 32)),
+    "angles": (_Angles, _floats(16)),
 }
 
 
@@ -127,7 +147,8 @@ def test_a_module_gives_its_own_results_with_the_same_bits_from_threads(name, is
             assert [bits(result) for result in results] == alone
 
 
-@pytest.mark.parametrize("name", ["mlp", "attention", "encoder", "conv1d", "conv2d", "embedding"])
+@pytest.mark.parametrize("name", ["mlp", "attention", "encoder", "conv1d", "conv2d", "embedding", "einsums",
+                                  "angles"])
 def test_rows_of_a_batch_have_the_bits_of_rows_alone(name):
     make, example = MODULES[name]
     f = streampool.torch.compile(make(), example(2))
