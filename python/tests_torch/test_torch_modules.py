@@ -81,6 +81,21 @@ class _Angles(nn.Module):
                           torch.atan(x)], -1)
 
 
+class _Warped(nn.Module):
+    """Images turned by an angle that follows from them."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, x):
+        angle = x.mean((1, 2, 3)).view(-1, 1, 1, 1)
+        y, z = torch.linspace(-1, 1, 6).view(1, 6, 1, 1), torch.linspace(-1, 1, 5).view(1, 1, 5, 1)
+        grid = torch.cat([z * torch.cos(angle) - y * torch.sin(angle),
+                          z * torch.sin(angle) + y * torch.cos(angle)], -1)
+        return nn.functional.grid_sample(x, grid, mode=self.mode, padding_mode="border", align_corners=False)
+
+
 def _floats(*shape):
     return lambda batch: torch.randn(batch, *shape)
 
@@ -114,6 +129,8 @@ MODULES = {
     "embedding": (_Words, _ids),
     "einsums": (_Einsums, _floats(6, 32)),
     "angles": (_Angles, _floats(16)),
+    "warped": (lambda: _Warped("bilinear"), _floats(3, 6, 5)),
+    "warped_cubic": (lambda: _Warped("bicubic"), _floats(3, 6, 5)),
 }
 
 
@@ -148,7 +165,7 @@ def test_a_module_gives_its_own_results_with_the_same_bits_from_threads(name, is
 
 
 @pytest.mark.parametrize("name", ["mlp", "attention", "encoder", "conv1d", "conv2d", "embedding", "einsums",
-                                  "angles"])
+                                  "angles", "warped"])
 def test_rows_of_a_batch_have_the_bits_of_rows_alone(name):
     make, example = MODULES[name]
     f = streampool.torch.compile(make(), example(2))

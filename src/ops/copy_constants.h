@@ -22,6 +22,7 @@
     X(resize_nearest)   /* x, y */                                                                 \
     X(resize_f32)       /* x, y */                                                                 \
     X(resize_f64)       /* x, y */                                                                 \
+    X(grid_sample_f32)  /* x, grid, y */                                                           \
     X(lstm_f32)         /* x's products, bias, r's panels, lengths, h, c, p, scratch, y, yh, yc */ \
     X(gru_f32)          /* as lstm_f32, without c, p and yc */                                     \
     X(rnn_f32)          /* as gru_f32 */
@@ -149,6 +150,18 @@ typedef struct sp_resize_constants {
     bool is_cubic, is_antialiased, excludes_outside;
 } sp_resize_constants;
 
+typedef enum sp_grid_mode { SP_GRID_LINEAR, SP_GRID_NEAREST, SP_GRID_CUBIC } sp_grid_mode;
+
+typedef enum sp_grid_padding { SP_GRID_ZEROS, SP_GRID_BORDER, SP_GRID_REFLECTION } sp_grid_padding;
+
+/* x is [images, channels, in_h, in_w], the grid [images, pixels] pairs of a column and a row, y
+ * [images, channels, pixels]; count is images * pixels. */
+typedef struct sp_grid_sample_constants {
+    int64_t channels, in_h, in_w, pixels, count, tile_count;
+    uint32_t mode, padding; /* sp_grid_mode, sp_grid_padding */
+    bool align_corners;
+} sp_grid_sample_constants;
+
 typedef enum sp_cell_function {
     SP_CELL_SIGMOID,
     SP_CELL_TANH,
@@ -202,6 +215,7 @@ typedef struct sp_recurrent_constants {
     X(sp_non_zero_constants, 96)                                                                   \
     X(sp_top_k_constants, 48)                                                                      \
     X(sp_resize_constants, 120)                                                                    \
+    X(sp_grid_sample_constants, 64)                                                                \
     X(sp_recurrent_constants, 200)
 
 #endif

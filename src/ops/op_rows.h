@@ -159,6 +159,10 @@ ROW(Greater, "less_*, ?cast_*", ROWS(elementwise),
     COMPARISON(Greater, 7, NUMBERS, sp__greater_lower))
 ROW(GreaterOrEqual, "less_or_equal_*, ?cast_*", ROWS(elementwise),
     COMPARISON(GreaterOrEqual, 12, NUMBERS, sp__greater_or_equal_lower))
+ROW(GridSample, "grid_sample_*", ROWS(grid_sample),
+    OP(GridSample, 16, NEWEST, 2, 2, 1, 1, F32, sp__grid_sample_infer,
+       sp__grid_sample_lower, NULL, ATTRIBUTE("align_corners", INT), ATTRIBUTE("mode", STRING),
+       ATTRIBUTE("padding_mode", STRING)))
 ROW(GroupNormalization, "norm_*", ROWS(image),
     OP(GroupNormalization, 18, NEWEST, 3, 3, 1, 1, F32, sp__group_norm_infer,
        sp__group_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT), REQUIRED("num_groups", INT),

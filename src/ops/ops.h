@@ -130,6 +130,11 @@ sp_status sp__global_pool_infer(sp_op_call *call);
 sp_status sp__global_average_pool_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__global_max_pool_lower(const sp_op_call *call, sp_lowering *lowering);
 
+/* schema/nn/grid_sample.c */
+sp_status sp__grid_sample_infer(sp_op_call *call);
+sp_status sp__grid_sample_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__grid_sample_rows(const sp_rows_call *call);
+
 /* schema/nn/norm.c */
 sp_status sp__batch_norm_infer(sp_op_call *call);
 sp_status sp__batch_norm_lower(const sp_op_call *call, sp_lowering *lowering);

@@ -142,6 +142,7 @@ GRID_LINE(one_hot, one_hot, outer)
 GRID_LINE(range, range, count)
 GRID_LINE(diagonal, diagonal, rows)
 GRID_LINE(resize, resize, outer)
+GRID_LINE(grid_sample, grid_sample, count)
 GRID_LINE(look_up, look_up, rows)
 
 static grid grid_gather(const void *constants)

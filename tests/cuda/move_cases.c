@@ -317,6 +317,29 @@ static void make_resize_f64(data_random *random, kernel_case *c)
     make_resize(random, c, pick(random, 0, 1) ? "linear" : "cubic", SP_F64);
 }
 
+/* Places in and around the image, some on the pixels. */
+static void make_grid_sample(data_random *random, kernel_case *c)
+{
+    static const sp_text modes[] = {{"linear", 6}, {"nearest", 7}, {"cubic", 5}};
+    static const sp_text paddings[] = {{"zeros", 5}, {"border", 6}, {"reflection", 10}};
+    const int64_t images = pick(random, 1, 3), channels = pick(random, 1, 4);
+    const int64_t rows = pick(random, 1, 9), columns = pick(random, 1, 9);
+    set_op(c, "GridSample", 20);
+    c->attributes[c->attribute_count++] = data_attribute_text("mode", &modes[pick(random, 0, 2)]);
+    c->attributes[c->attribute_count++] =
+        data_attribute_text("padding_mode", &paddings[pick(random, 0, 2)]);
+    add_int(c, "align_corners", pick(random, 0, 1));
+    add_floats(
+        c, random,
+        (sp_shape){.rank = 4, .dims = {images, channels, pick(random, 1, 9), pick(random, 1, 9)}});
+    sp_array *grid =
+        add_array(c, SP_F32, (sp_shape){.rank = 4, .dims = {images, rows, columns, 2}});
+    for (int64_t i = 0; i < images * rows * columns * 2; i++) {
+        const float place = data_next_float(random) * 3;
+        ((float *)grid->data)[i] = pick(random, 0, 3) == 0 ? (float)(int)(place * 4) / 4 : place;
+    }
+}
+
 /* ---- recurrent layers ---- */
 
 static sp_shape shape_3d(int64_t a, int64_t b, int64_t d)
@@ -386,5 +409,6 @@ const kernel_case_kind move_case_kinds[] = {
     {"lstm", make_lstm, NULL},
     {"gru", make_gru, NULL},
     {"rnn", make_rnn, NULL},
+    {"grid sample", make_grid_sample, NULL},
     {0},
 };

@@ -82,6 +82,8 @@ const eager_row eager_rows[] = {
     {"GlobalMaxPool", 1, "f32[2,3,4,5]", "", 1},
     {"Greater", 13, "f32[2,3] f32[3]", "", 1},
     {"GreaterOrEqual", 16, "f32[2,3] f32[3]", "", 1},
+    {"GridSample", 16, "f32[2,3,4,5] f32[2,3,3,2]", "mode='bicubic' padding_mode='border'", 1},
+    {"GridSample", 20, "f32[1,2,4,4] f32[1,2,5,2]", "align_corners=1", 1},
     {"GroupNormalization", 21, "f32[2,4,3] f32[4] f32[4]", "num_groups=2", 1},
     {"HardSigmoid", 6, "f32[7]", "alpha=0.3 beta=0.4", 1},
     {"HardSwish", 14, "f32[7]", "", 1},

@@ -18,7 +18,7 @@ foreach(suite IN ITEMS
     ops:activation ops:registry ops:op_info ops:op_kernels ops:op_list
     ops/schema:op_axis ops/schema:op_cases ops/schema:op_conv ops/schema:op_corners
     ops/schema:op_conv_volumes ops/schema:op_einsum ops/schema:op_elementwise
-    ops/schema:op_functions ops/schema:op_gemm ops/schema:op_index ops/schema:op_move
+    ops/schema:op_functions ops/schema:op_gemm ops/schema:op_grid_sample ops/schema:op_index ops/schema:op_move
     ops/schema:op_norm ops/schema:op_pool ops/schema:op_products ops/schema:op_rearrange
     ops/schema:op_recurrent ops/schema:op_reduce ops/schema:op_resize ops/schema:op_select
     ops/schema:op_softmax ops/schema:op_window

@@ -383,6 +383,12 @@ void sp__cuda_shape_resize(const void *constants, sp_launch_shape *out)
     set_threads(k->outer * k->out * k->inner, out);
 }
 
+void sp__cuda_shape_grid_sample(const void *constants, sp_launch_shape *out)
+{
+    const sp_grid_sample_constants *k = constants;
+    set_threads(k->count, out);
+}
+
 /* ---- windows, products of other types, recurrent layers ---- */
 
 static int64_t window_outputs(const sp_window_constants *k)

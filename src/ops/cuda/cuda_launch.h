@@ -46,6 +46,7 @@
     X(look_up)                                                                                     \
     X(look_up_pack)                                                                                \
     X(resize)                                                                                      \
+    X(grid_sample)                                                                                 \
     X(window)                                                                                      \
     X(conv_3d)                                                                                     \
     X(conv_transpose)                                                                              \

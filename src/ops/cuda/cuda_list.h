@@ -132,7 +132,8 @@
     X(top_k, top_k, top_k)                                                                         \
     X(look_up_f32, look_up, look_up)                                                               \
     X(look_up_pack_f32, gemm_pack, look_up_pack)                                                   \
-    X(resize_nearest, resize, resize) X(resize_f32, resize, resize) X(resize_f64, resize, resize)
+    X(resize_nearest, resize, resize) X(resize_f32, resize, resize) X(resize_f64, resize, resize)   \
+    X(grid_sample_f32, grid_sample, grid_sample)
 
 #define SP_CUDA_WINDOW_KERNELS(X)                                                                  \
     X(average_pool_f32, window, window)                                                            \

@@ -177,7 +177,9 @@ sp_add_cuda_program(move
     cuda/layout/scatter.cu
     cuda/layout/top_k.cu
     cuda/layout/look_up.cu
-    cuda/layout/resize.cu)
+    cuda/layout/resize.cu
+    math/grid_sample.h
+    cuda/layout/grid_sample.cu)
 sp_add_cuda_program(window
     reduce_constants.h
     math/half.h

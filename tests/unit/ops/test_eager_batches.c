@@ -46,6 +46,7 @@ static const eager_row uses[] = {
     {"Gemm", 13, "f32[64,33] f32[40,33]", "transB=1", 1},
     {"Gemm", 13, "f64[64,19] f64[19,21]", "", 1},
     {"GlobalAveragePool", 1, "f32[64,3,4,5]", "", 1},
+    {"GridSample", 16, "f32[64,2,4,5] f32[64,3,3,2]", "", 1},
     {"GroupNormalization", 21, "f32[64,4,3] f32[4] f32[4]", "num_groups=2", 1},
     {"GRU", 14, "f32[64,3,4] f32[1,9,4] f32[1,9,3]", "hidden_size=3 layout=1", 1},
     {"InstanceNormalization", 6, "f32[64,3,5] f32[3] f32[3]", "", 1},

@@ -85,6 +85,8 @@ static const rows_pattern patterns[] = {
     {"Gemm", 11, NEWEST, FLOATS, "<T[a,b] T[b,c]|T[a,19] T[19,17]> <-|T[c]|T[a,c]|T[1,c]|T[a,1]|T[17]>", "<|alpha=0.5 beta=2.0>", 1},
     {"Gemm", 11, NEWEST, FLOATS, "T[b,a] T[<b,c|c,b>] <-|T[c]>", "transA=1 transB=<0|1>", 1},
     {"GlobalAveragePool", 1, NEWEST, FLOATS, "T[a,b,<c|c,d|3,3,2>]", "", 1},
+    {"GridSample", 16, 19, "", "<f32[a,b,4,5] f32[a,c,d,2]|f32[a,2,3,1] f32[a,b,1,2]>", "mode=<'bilinear'|'nearest'|'bicubic'> padding_mode=<'zeros'|'border'|'reflection'>", 1},
+    {"GridSample", 20, NEWEST, "", "f32[a,b,4,5] f32[a,c,d,2]", "mode='cubic' align_corners=1", 1},
     {"GlobalMaxPool", 1, NEWEST, FLOATS, "T[a,b,<c|c,d|3,3,2>]", "", 1},
     {"Greater", 9, NEWEST, NUMBERS, PAIR, "", 1},
     {"GreaterOrEqual", 16, NEWEST, NUMBERS, PAIR, "", 1},

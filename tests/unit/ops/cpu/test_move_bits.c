@@ -31,6 +31,7 @@ static const struct {
     {"lstm", 0x9f44deb73414530e},
     {"gru", 0xddcc14c0e0eacf53},
     {"rnn", 0xa68874b209640406},
+    {"grid sample", 0x6fd1e1aa2702518d},
 };
 
 static void hash_call(const kernel_case *c, sp_cpu_isa isa, uint64_t *hash)
