@@ -46,6 +46,20 @@ bool take_max_trips(void *arguments, const char *value)
     return number_parse(value, 1, INT64_MAX, &out->options.max_loop_trips);
 }
 
+bool take_precision(void *arguments, const char *value)
+{
+    static const char *const names[] = {[SP_PRECISION_DEFAULT] = "default",
+                                        [SP_PRECISION_TF32] = "tf32",
+                                        [SP_PRECISION_F16] = "f16",
+                                        [SP_PRECISION_BF16] = "bf16"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (strcmp(value, names[i]) != 0) continue;
+        ((device_arguments *)arguments)->options.precision = (sp_precision)i;
+        return true;
+    }
+    return false;
+}
+
 sp_status device_arguments_open(device_arguments *arguments)
 {
     const char *name = arguments->device != NULL ? arguments->device : "cpu";

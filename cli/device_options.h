@@ -16,6 +16,7 @@ typedef struct device_arguments {
 bool take_device(void *arguments, const char *value);
 bool take_max_memory(void *arguments, const char *value);
 bool take_max_trips(void *arguments, const char *value);
+bool take_precision(void *arguments, const char *value);
 
 /* Their rows in a command's table. */
 /* clang-format off */
@@ -30,7 +31,11 @@ bool take_max_trips(void *arguments, const char *value);
      .take = take_max_memory},                                                                     \
     {.name = "--max-trips", .value = "N", .limits = "a number from 1 to 2^63 - 1",                 \
      .help = "Fails a run with more iterations of Loop and Scan, all of them together.",           \
-     .take = take_max_trips}
+     .take = take_max_trips},                                                                      \
+    {.name = "--precision", .value = "TYPE", .limits = "default, tf32, f16 or bf16",               \
+     .help = "Products of f32 with constant matrices are computed by tensor cores, with operands " \
+             "rounded to this type. Needs a GPU of compute capability 8.0 or more.",               \
+     .take = take_precision}
 /* clang-format on */
 
 /* Opens the device and stores it in `options`. */

@@ -63,20 +63,25 @@ static sp_status run_set(sp_model model, test_set *set)
         sp_model_run(model, set->inputs.list, set->inputs.count, set->got, set->wanted.count));
 }
 
-/* The tolerance of outputs of a type. `stated` is the set's bound, negative if there is none. */
-static tensor_tolerance tolerance_of(double stated, sp_dtype dtype)
+/* The tolerance of outputs of a type. `stated` is the set's bound, negative if there is none; it is
+ * of products in f32. */
+static tensor_tolerance tolerance_of(double stated, sp_dtype dtype, sp_precision precision)
 {
+    if (precision == SP_PRECISION_BF16) return (tensor_tolerance){8e-3, 8e-2};
+    if (precision != SP_PRECISION_DEFAULT) return (tensor_tolerance){1e-3, 1e-2};
     if (stated >= 0) return (tensor_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
     const bool is_half = dtype == SP_F16 || dtype == SP_BF16;
     return is_half ? (tensor_tolerance){1e-3, 1e-2} : (tensor_tolerance){1e-5, 1e-3};
 }
 
-static sp_status compare_set(const test_set *set, const tensor_tolerance *asked, double stated,
+static sp_status compare_set(const test_set *set, const verify_run *totals, double stated,
                              comparison *out)
 {
     for (uint32_t i = 0; i < set->wanted.count; i++) {
         const tensor_tolerance tolerance =
-            asked != NULL ? *asked : tolerance_of(stated, set->wanted.list[i].dtype);
+            totals->tolerance != NULL
+                ? *totals->tolerance
+                : tolerance_of(stated, set->wanted.list[i].dtype, totals->options.precision);
         tensor_difference difference;
         if (tensor_compare(&set->got[i], &set->wanted.list[i], tolerance, &difference) != SP_OK) {
             return fail_prefix(SP_MISMATCH, "output %u: ", i);
@@ -109,7 +114,7 @@ static double stated_difference(const char *info, unsigned set_number)
 }
 
 static sp_status verify_set(sp_model model, const char *folder, const char *info,
-                            const tensor_tolerance *asked, unsigned set_number, comparison *out)
+                            const verify_run *totals, unsigned set_number, comparison *out)
 {
     test_set set = {0};
     sp_status status = tensors_read(folder, "input_%u.pb", &set.inputs);
@@ -119,7 +124,7 @@ static sp_status verify_set(sp_model model, const char *folder, const char *info
     }
     if (status == SP_OK) status = run_set(model, &set);
     const double stated = info != NULL ? 4 * stated_difference(info, set_number) : -1;
-    if (status == SP_OK) status = compare_set(&set, asked, stated, out);
+    if (status == SP_OK) status = compare_set(&set, totals, stated, out);
     set_free(&set);
     return status;
 }
@@ -192,7 +197,7 @@ static void verify_sets(const char *folder, sp_model model, const char *info, ve
         path_join(path, folder, name);
         if (!path_exists(path)) break;
         comparison seen = {.output_count = about.output_count};
-        const sp_status status = verify_set(model, path, info, totals->tolerance, count, &seen);
+        const sp_status status = verify_set(model, path, info, totals, count, &seen);
         report_set(path, status, &seen, totals);
     }
     const sp_status status = number_check_last(folder, pattern, count);
@@ -345,8 +350,10 @@ static const cli_option options[] = {
      .value = "ABSOLUTE[,RELATIVE]",
      .limits = "a bound, or two with a comma between them, each a decimal number of 0 or more; the "
                "second is 0 if it is left out",
-     .help = "Elements of floating-point outputs pass if |got - expected| <= ABSOLUTE + RELATIVE * "
-             "|expected|, in place of the bounds of each case.",
+     .help =
+         "Elements of floating-point outputs pass if |got - expected| <= ABSOLUTE + RELATIVE * "
+         "|expected|, in place of the bounds of each case, or, with a precision of tf32 or f16, "
+         "of 1e-3,1e-2, and of bf16 8e-3,8e-2.",
      .take = take_tolerance},
     DEVICE_OPTIONS,
 };

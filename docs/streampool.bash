@@ -33,6 +33,7 @@ _streampool()
     'bench --device') kind=devices ;;
     'bench --max-memory') kind=nothing ;;
     'bench --max-trips') kind=nothing ;;
+    'bench --precision') kind=nothing ;;
     'inspect --input') kind=files ;;
     'inspect --shape') kind=nothing ;;
     'inspect --dim') kind=nothing ;;
@@ -40,6 +41,7 @@ _streampool()
     'inspect --device') kind=devices ;;
     'inspect --max-memory') kind=nothing ;;
     'inspect --max-trips') kind=nothing ;;
+    'inspect --precision') kind=nothing ;;
     'run --input') kind=files ;;
     'run --shape') kind=nothing ;;
     'run --dim') kind=nothing ;;
@@ -51,15 +53,17 @@ _streampool()
     'run --device') kind=devices ;;
     'run --max-memory') kind=nothing ;;
     'run --max-trips') kind=nothing ;;
+    'run --precision') kind=nothing ;;
     'verify --tolerance') kind=nothing ;;
     'verify --device') kind=devices ;;
     'verify --max-memory') kind=nothing ;;
     'verify --max-trips') kind=nothing ;;
+    'verify --precision') kind=nothing ;;
     esac
     case "${COMP_WORDS[1]}" in
     bench)
         operands=files
-        options='--threads --window --warm-up --rate --in-flight --batching --statistics --per-op --against --against-threads --svg --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
+        options='--threads --window --warm-up --rate --in-flight --batching --statistics --per-op --against --against-threads --svg --json --input --shape --dim --seed --device --max-memory --max-trips --precision --help --version'
         ;;
     help)
         operands=commands
@@ -71,7 +75,7 @@ _streampool()
         ;;
     inspect)
         operands=files
-        options='--input --shape --dim --seed --device --max-memory --max-trips --help --version'
+        options='--input --shape --dim --seed --device --max-memory --max-trips --precision --help --version'
         ;;
     ops)
         operands=nothing
@@ -79,11 +83,11 @@ _streampool()
         ;;
     run)
         operands=files
-        options='--input --shape --dim --seed --output --output-dir --threads --repeat --device --max-memory --max-trips --help --version'
+        options='--input --shape --dim --seed --output --output-dir --threads --repeat --device --max-memory --max-trips --precision --help --version'
         ;;
     verify)
         operands=folders
-        options='--tolerance --device --max-memory --max-trips --help --version'
+        options='--tolerance --device --max-memory --max-trips --precision --help --version'
         ;;
     esac
     # NAME=FILE: bash takes the = for a word of its own.

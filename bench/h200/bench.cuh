@@ -12,7 +12,11 @@
 #include <cstring>
 #include <vector>
 
-#include "cuda_core.cu" // what the library embeds
+// What the library embeds.
+#ifndef SP_BENCH_PROGRAM
+#define SP_BENCH_PROGRAM "cuda_core.cu"
+#endif
+#include SP_BENCH_PROGRAM
 
 // The choice of tiles once more, for the host. Calls of the first names would also find the other ones.
 #define sp_cuda_gemm_matrices sp_host_gemm_matrices
@@ -32,6 +36,11 @@ namespace host {
             std::exit(1);                                                                          \
         }                                                                                          \
     } while (0)
+
+// Launches of a graph that are timed.
+#ifndef SP_BENCH_ROUNDS
+#define SP_BENCH_ROUNDS 50
+#endif
 
 static const int64_t shared_bytes = 227 << 10;
 
@@ -69,7 +78,7 @@ template <class Launch> static double time_kernel(cudaStream_t stream, const Lau
         CHECK(cudaEventCreate(&begin));
         CHECK(cudaEventCreate(&end));
         std::vector<float> times;
-        for (int round = 0; round < 60; round++) {
+        for (int round = 0; round < 10 + SP_BENCH_ROUNDS; round++) {
             float ms;
             CHECK(cudaEventRecord(begin, stream));
             CHECK(cudaGraphLaunch(exec, stream));
@@ -78,8 +87,8 @@ template <class Launch> static double time_kernel(cudaStream_t stream, const Lau
             CHECK(cudaEventElapsedTime(&ms, begin, end));
             if (round >= 10) times.push_back(ms * 1000);
         }
-        std::nth_element(times.begin(), times.begin() + 25, times.end());
-        medians[which] = times[25];
+        std::nth_element(times.begin(), times.begin() + SP_BENCH_ROUNDS / 2, times.end());
+        medians[which] = times[SP_BENCH_ROUNDS / 2];
         CHECK(cudaGraphExecDestroy(exec));
         CHECK(cudaGraphDestroy(graph));
         CHECK(cudaEventDestroy(begin));

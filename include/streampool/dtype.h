@@ -41,6 +41,14 @@ typedef enum sp_dtype {
 /* The bit of an element type in a set of them. */
 #define SP_DTYPE_BIT(dtype) (1u << (dtype))
 
+/* The type to which the operands of a model's products are rounded (sp_model_options). */
+typedef enum sp_precision {
+    SP_PRECISION_DEFAULT, /* none: products are computed as the file says */
+    SP_PRECISION_TF32,    /* f32 with 10 bits of fraction instead of 23 */
+    SP_PRECISION_F16,     /* 10 bits; above 65,504 infinity, below 6.1e-5 fewer bits */
+    SP_PRECISION_BF16     /* 7 bits, and the range of f32 */
+} sp_precision;
+
 /* Bytes of one element; 0 for an invalid value. */
 SP_API size_t sp_dtype_bytes(sp_dtype dtype);
 

@@ -56,11 +56,23 @@ typedef struct sp_model_options {
     /* Most runs that wait for a run slot: one more is SP_BUSY at once. Zero: any number of threads,
      * and 32,768 submitted runs of all models of the device that are not done. */
     uint32_t max_waiting;
+    /* Zero: every result is that of the file's types, with the same bits on all devices. Else the
+     * products of f32 with constant matrices (Gemm, and MatMul whose right operand has rank 2) are
+     * computed by tensor cores: both operands are rounded to this type, to nearest even; sums, C
+     * and results stay f32. Everything else stays as the file says: convolutions, attention and
+     * other products of two computed operands, recurrent layers, f16 and bf16 of the file.
+     *
+     * A row's bits then depend on the model, the precision and the architecture of the GPU only:
+     * not on other rows, batches, threads, streams or time. They differ from the cpu's, so a run in
+     * a host function or callback, which the calling thread computes, is SP_UNSUPPORTED; as is the
+     * load for another device than a GPU of compute capability 8.0 or more. */
+    sp_precision precision;
 } sp_model_options;
 
 /* Loads an ONNX file. The data of initializers may be in other files of its folder, or below it;
  * nothing outside is read. NULL options are all defaults.
- * Errors: SP_IO naming the file; SP_CORRUPT, SP_UNSUPPORTED saying what and where in it. */
+ * Errors: SP_IO naming the file; SP_CORRUPT, SP_UNSUPPORTED saying what and where in it;
+ * SP_UNSUPPORTED for a precision that the device does not have. */
 SP_API sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out);
 
 /* The same from the bytes of a file, which are not needed afterwards. There are no other files
@@ -118,6 +130,7 @@ typedef struct sp_model_info {
      * times, and how many runs in all. */
     uint64_t batches;
     uint64_t batched_runs;
+    sp_precision precision; /* of sp_model_options */
 } sp_model_info;
 
 /* Counts and statistics of the model; those that change are read one by one. */

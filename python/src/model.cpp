@@ -61,6 +61,16 @@ struct LoadOptions {
     std::string cpu_ops;
 };
 
+sp_precision precision_of(nb::handle value)
+{
+    const std::string text = text_of(value, "precision");
+    if (text == "default") return SP_PRECISION_DEFAULT;
+    if (text == "tf32") return SP_PRECISION_TF32;
+    if (text == "f16") return SP_PRECISION_F16;
+    if (text == "bf16") return SP_PRECISION_BF16;
+    raise_value("precision is '%s'; it can be 'default', 'tf32', 'f16' or 'bf16'", text.c_str());
+}
+
 /* By the names of sp_model_options; TypeError for others. */
 void set_option(LoadOptions *out, const char *name, nb::handle value)
 {
@@ -68,6 +78,10 @@ void set_option(LoadOptions *out, const char *name, nb::handle value)
     if (strcmp(name, "cpu_ops") == 0) {
         out->cpu_ops = text_of(value, name);
         o->cpu_ops = out->cpu_ops.c_str();
+        return;
+    }
+    if (strcmp(name, "precision") == 0) {
+        o->precision = precision_of(value);
         return;
     }
     const struct {

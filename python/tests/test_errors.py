@@ -55,6 +55,13 @@ def test_arguments_of_another_type(linear):
             load()
     with pytest.raises(TypeError, match="cpu_ops is a string"):
         streampool.load(onnx_writer.linear(), cpu_ops=3)
+    with pytest.raises(ValueError, match="precision is 'f8'; it can be 'default', 'tf32'"):
+        streampool.load(onnx_writer.linear(), precision="f8")
+    with pytest.raises(TypeError, match="precision is a string"):
+        streampool.load(onnx_writer.linear(), precision=16)
+    with pytest.raises(Error, match="precision bf16 needs a cuda device"):
+        streampool.load(onnx_writer.linear(), precision="bf16")
+    streampool.load(onnx_writer.linear(), precision="default")
     with pytest.raises(TypeError, match="max_run_bytes is an integer"):
         streampool.load(onnx_writer.linear(), max_run_bytes=1e9)
     with pytest.raises(ValueError, match="max_run_bytes is -1"):

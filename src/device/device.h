@@ -40,6 +40,7 @@ typedef struct sp_device_limits {
     uint64_t memory_bytes;
     uint32_t width;                  /* streams that execute at the same time */
     uint32_t run_slots;              /* model runs admitted at the same time: `width` or more */
+    bool has_tensor_cores;           /* with kernels for them: narrow products */
     uint32_t max_commands_in_flight; /* 0: no limit except those of the queues */
     uint32_t quirk_count;
     const sp_quirk *quirks;

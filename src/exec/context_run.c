@@ -202,10 +202,23 @@ static sp_status inline_memory_find(const sp_exec_context *context, inline_memor
     return arena_find(context, out);
 }
 
+/* The calling thread would sum in another order than the device. */
+static sp_status check_inline(const sp_exec_context *context)
+{
+    if (!context->executable->plan->has_narrow) return SP_OK;
+    return sp__fail(
+        SP_UNSUPPORTED,
+        "the model was loaded with a precision of products that %s computes; a run in a "
+        "host function or callback is computed by the calling thread, which has other "
+        "bits: run it elsewhere",
+        sp__executable_device(context->executable)->dev->limits.name);
+}
+
 sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *const *inputs,
                                       void *const *outputs)
 {
     inline_memory memory;
+    SP_TRY(check_inline(context));
     SP_TRY(inline_memory_find(context, &memory));
     const sp_status status = sp__plan_run_packed(context->executable->plan, inputs, outputs,
                                                  memory.arena, memory.packed, context->cancel);

@@ -78,7 +78,9 @@ sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
     model->graph = graph;
     model->device = device;
     model->limits = limits_of(options);
-    model->plans = (sp_plan_cache){.max_run_bytes = model->limits.bytes, .packed = &model->packed};
+    model->plans = (sp_plan_cache){.max_run_bytes = model->limits.bytes,
+                                   .packed = &model->packed,
+                                   .precision = options->precision};
     model->packed = (sp_packed_weights){0};
     model->cpu_ops = NULL;
     model->flow = (sp_run_flow){.weight = options->weight,

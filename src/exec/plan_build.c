@@ -16,6 +16,7 @@ static sp_plan_request request_for(const sp_plan_cache *cache, const sp_plan_req
 {
     sp_plan_request own = *request;
     own.is_blocked = own.is_strided = sp__plan_cache_is_for_cpu(cache);
+    own.precision = cache->precision;
     return own;
 }
 

@@ -61,6 +61,7 @@ typedef struct sp_plan_cache {
     const sp_memory *weights;
     sp_packed_weights *packed; /* the model's; may be NULL if no plan has packings */
     uint64_t max_run_bytes;    /* plans whose run would take more are refused; 0: no limit */
+    sp_precision precision;    /* of the model's products */
     const char *cpu_ops;       /* list of op types for the fallback (op_list.h) */
     uint32_t entry_count;
     sp_plan_entry *entries;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/macros.h"
 #include "base/option.h"
 #include "exec/model_object.h"
 #include "exec/run_ports.h"
@@ -30,6 +31,22 @@ static void check_cpu_ops(void)
 /* See sp_model_options. */
 #define MOST_WEIGHT 1000
 
+static sp_status check_precision(sp_precision precision, const sp_dev *device)
+{
+    static const char *const names[] = {
+        [SP_PRECISION_TF32] = "tf32", [SP_PRECISION_F16] = "f16", [SP_PRECISION_BF16] = "bf16"};
+    if (precision == SP_PRECISION_DEFAULT) return SP_OK;
+    if ((uint32_t)precision >= SP_COUNT_OF(names)) {
+        return sp__fail(SP_INVALID, "precision is %d; it can be %d at most", (int)precision,
+                        (int)SP_PRECISION_BF16);
+    }
+    if (device->limits.has_tensor_cores) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED,
+                    "precision %s needs a cuda device of compute capability 8.0 or more, which %s "
+                    "is not; load the model for one, or without a precision",
+                    names[precision], device->limits.name);
+}
+
 /* `folder` is that of the file, or NULL. */
 static sp_status bytes_load(const char *folder, const void *bytes, size_t len,
                             const sp_model_options *options, sp_model *out)
@@ -45,6 +62,7 @@ static sp_status bytes_load(const char *folder, const void *bytes, size_t len,
         return sp__fail(SP_INVALID, "weight is %u; it can be %d at most", wanted.weight,
                         MOST_WEIGHT);
     }
+    SP_TRY(check_precision(wanted.precision, device->dev));
     if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory: bytes is NULL");
     if (len > PTRDIFF_MAX) { /* no object is that large: refuse it before anything is read */
         return sp__fail(SP_INVALID,
@@ -129,6 +147,7 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .packed_bytes = sp_load_relaxed(&model->packed.bytes),
         .batches = sp_load_relaxed(&model->counters.batches),
         .batched_runs = sp_load_relaxed(&model->counters.batched_runs),
+        .precision = model->plans.precision,
     };
     sp_plan_entry *newest = sp__plan_cache_acquire_newest(&model->plans);
     if (newest != NULL) {

@@ -54,7 +54,8 @@ static sp_status plan_compile(const sp_rt_model *model, const sp_host_tensor *in
                                          .overrides = ports.overrides,
                                          .override_count = ports.override_count,
                                          .is_blocked = is_for_cpu,
-                                         .is_strided = is_for_cpu};
+                                         .is_strided = is_for_cpu,
+                                         .precision = model->plans.precision};
         status = sp__plan_compile(model->graph, &request, out);
     }
     sp__run_ports_deinit(&ports);

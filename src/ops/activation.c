@@ -32,6 +32,12 @@ uint8_t *sp__activation_field(sp_kernel_id kernel, void *constants)
 {
     switch (kernel) {
     case SP_KERNEL_ID_gemm_f32:
+    case SP_KERNEL_ID_gemm_narrow_tf32:
+    case SP_KERNEL_ID_gemm_narrow_f16:
+    case SP_KERNEL_ID_gemm_narrow_bf16:
+    case SP_KERNEL_ID_gemm_packed_tf32:
+    case SP_KERNEL_ID_gemm_packed_f16:
+    case SP_KERNEL_ID_gemm_packed_bf16:
         return &((sp_gemm_constants *)constants)->activation;
     case SP_KERNEL_ID_conv_f32:
     case SP_KERNEL_ID_conv_depthwise_f32:

@@ -12,8 +12,17 @@
 /* All kernels: ops/kernel_list.h. The comments list the bindings in order; the last one is
  * written. */
 #define SP_BASIC_KERNEL_LIST(X)                                                                    \
-    X(gemm_f32)           /* a, b, c if has_c, y */                                                \
-    X(gemm_pack_f32)      /* b, panels */                                                          \
+    X(gemm_f32)         /* a, b, c if has_c, y */                                                  \
+    X(gemm_pack_f32)    /* b, panels */                                                            \
+    X(gemm_narrow_tf32) /* as gemm_f32, down to gemm_narrow_bf16; b is packed */                   \
+    X(gemm_narrow_f16)                                                                             \
+    X(gemm_narrow_bf16)                                                                            \
+    X(gemm_packed_tf32) /* the same with a packed too, down to gemm_packed_bf16 */                 \
+    X(gemm_packed_f16)                                                                             \
+    X(gemm_packed_bf16)                                                                            \
+    X(narrow_pack_tf32) /* b, its copy, down to narrow_pack_bf16 */                                \
+    X(narrow_pack_f16)                                                                             \
+    X(narrow_pack_bf16)                                                                            \
     X(conv_f32)           /* x, w, bias if has_bias, y */                                          \
     X(conv_depthwise_f32) /* as conv_f32 */                                                        \
     X(max_pool_f32)       /* x, y */                                                               \
@@ -56,6 +65,14 @@ typedef enum sp_activation {
 
 /* Columns of one panel of a packed right-hand matrix, and so the unit of a tile's columns. */
 #define SP_GEMM_PANEL 16
+
+/* Narrow products (docs/decisions/0072): both operands are rounded to a smaller type, sums are f32.
+ * A packed operand is rounded, as [chunk][line][SP_NARROW_BYTES]: a line is a column of b, or a row
+ * of a, and a chunk so many bytes of the depth. SP_NARROW_CHUNKS chunks are a chain. Lines are
+ * padded with zeros to a multiple of SP_NARROW_LINES, the depth to whole chunks. */
+#define SP_NARROW_BYTES 128
+#define SP_NARROW_CHUNKS 4
+#define SP_NARROW_LINES 8
 
 /* Steps of a chain of a matrix product: longer sums are sums of chains (docs/decisions/0002). */
 #define SP_GEMM_SEGMENT 256

@@ -142,7 +142,7 @@ ROW(GatherND, "gather_nd", ROWS(gather_nd),
 ROW(Gelu, "gelu_f32, gelu_tanh_f32, ?cast_*", ROWS(elementwise),
     OP(Gelu, 20, NEWEST, 1, 1, 1, 1, F32_AND_HALVES, sp__gelu_infer, sp__gelu_lower, NULL,
        ATTRIBUTE("approximate", STRING)))
-ROW(Gemm, "gemm_f32, gemm_pack_f32, ?gemm_any_*", ROWS(gemm),
+ROW(Gemm, "gemm_f32, gemm_pack_f32, ?gemm_any_*, ?gemm_narrow_*, ?gemm_packed_*, ?narrow_pack_*", ROWS(gemm),
     OP(Gemm, 6, 6, 3, 3, 1, 1, FLOATS, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES, ATTRIBUTE("broadcast", INT)),
     OP(Gemm, 7, 10, 3, 3, 1, 1, FLOATS, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
@@ -217,7 +217,7 @@ ROW(Loop, NO_KERNELS, TRAITS(.has_body = true),
 ROW(LpNormalization, "lp_norm_*", ROWS(lp_norm),
     OP(LpNormalization, 1, NEWEST, 1, 1, 1, 1, F32, sp__lp_norm_infer, sp__lp_norm_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("p", INT)))
-ROW(MatMul, "gemm_f32, gemm_pack_f32, ?gemm_any_*", ROWS(matmul),
+ROW(MatMul, "gemm_f32, gemm_pack_f32, ?gemm_any_*, ?gemm_narrow_*, ?gemm_packed_*, ?narrow_pack_*", ROWS(matmul),
     OP(MatMul, 1, NEWEST, 2, 2, 1, 1, PRODUCT_TYPES, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
        NO_ATTRIBUTES))
 ROW(Max, "max_*, ?cast_*", ROWS(elementwise),

@@ -102,6 +102,8 @@ sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *low
 sp_status sp__matmul_infer(sp_op_call *call);
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
+/* Is the call a product that is narrow, if its right-hand matrix is a constant? */
+bool sp__gemm_may_be_narrow(const sp_op_call *call);
 /* For other users of the gemm kernel: bytes of a packed right-hand matrix; sets rows and columns of
  * a tile to about SP_TILE_PRODUCTS multiply-adds; sets the grid for these tiles. */
 uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);

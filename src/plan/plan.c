@@ -149,6 +149,13 @@ void sp__plan_builder_destroy(sp_plan_builder *builder)
     sp__plan_destroy(builder->plan);
 }
 
+static void find_narrow(sp_plan_builder *builder)
+{
+    for (uint32_t s = 0; s < builder->plan->step_count; s++) {
+        if (sp__kernel_is_narrow(builder->steps[s].kernel)) builder->plan->has_narrow = true;
+    }
+}
+
 static sp_status plan_build(sp_plan_builder *builder)
 {
     SP_TRY(sp__plan_record(builder));
@@ -157,6 +164,7 @@ static sp_status plan_build(sp_plan_builder *builder)
     if (builder->request->is_blocked) SP_TRY(sp__plan_block(builder));
     if (builder->request->is_strided) SP_TRY(sp__plan_stride(builder));
     if (!builder->request->is_unfused) SP_TRY(sp__plan_fuse_attention(builder));
+    find_narrow(builder);
     SP_TRY(sp__plan_finish_packings(builder));
     return sp__plan_place(builder);
 }

@@ -86,6 +86,7 @@ typedef struct sp_graph_plan {
     uint32_t step_count, input_count, output_count, constant_count, lifetime_count;
     uint32_t packing_count;
     uint64_t arena_bytes;
+    bool has_narrow; /* steps whose bits are those of one kind of processor (decisions/0072) */
     /* The whole model unless one of these is true. */
     bool is_subgraph;      /* computes a subgraph: other inputs or outputs than the model's */
     bool is_partial;       /* ends at these nodes: */
@@ -152,6 +153,7 @@ typedef struct sp_plan_request {
     /* With is_blocked: a pool is a part of the convolution before it whatever the sizes. For tests
      */
     bool pools_any_size;
+    sp_precision precision; /* of products with constant matrices. Other bits */
     bool is_strided; /* steps read and write by strides what would be copied; the same bits. For the
                         CPU: no other device has the kernel */
 } sp_plan_request;

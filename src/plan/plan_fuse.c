@@ -169,12 +169,17 @@ static bool find_addend(const sp_plan_step *add, uint32_t operand, sp_gemm_const
     return gemm->c_column == 1;
 }
 
+static bool is_product(sp_kernel_id kernel)
+{
+    return kernel == SP_KERNEL_ID_gemm_f32 || sp__kernel_is_narrow(kernel);
+}
+
 /* Operand `operand` of the addition is added to the outputs of the product, which is the other
  * one: the same rounded sum. */
 static sp_status fuse_sum(sp_plan_builder *builder, sp_plan_step *add, uint32_t operand)
 {
     sp_plan_step *product = sp__fuse_writer(builder, &add->bindings[1 - operand], 2);
-    if (product == NULL || product->kernel != SP_KERNEL_ID_gemm_f32) return SP_OK;
+    if (product == NULL || !is_product(product->kernel)) return SP_OK;
     sp_gemm_constants *k = (sp_gemm_constants *)(uintptr_t)product->constants;
     const bool is_open = !k->has_c && k->activation == SP_ACTIVATION_NONE && product->grid[2] == 1;
     const bool is_whole = sp__fuse_output(add)->bytes == sp__fuse_output(product)->bytes;

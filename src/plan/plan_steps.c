@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "ops/evaluate.h"
+#include "ops/ops.h"
 #include "ops/registry.h"
 #include "plan/plan_build.h"
 
@@ -219,7 +220,9 @@ static sp_op_call node_call(sp_plan_builder *builder, const sp_graph_node *node)
         inputs[i].bytes = value->bytes;
         inputs[i].data = value->data;
     }
-    return sp__graph_node_call(node, inputs, outputs);
+    sp_op_call call = sp__graph_node_call(node, inputs, outputs);
+    call.precision = builder->request->precision;
+    return call;
 }
 
 /* Can the outputs be computed now, within the limits of folding? */
@@ -231,6 +234,8 @@ static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
         if (call->outputs[i].bytes > SP_FOLD_VALUE_BYTES) return false;
     }
     if (is_known) return true;
+    /* A larger plan may be too large to fold it, and must have the same bits. */
+    if (sp__gemm_may_be_narrow(call)) return false;
     for (uint32_t i = 0; i < call->input_count; i++) {
         if (!call->inputs[i].is_present) continue;
         if (call->inputs[i].data == NULL || call->inputs[i].bytes > SP_FOLD_VALUE_BYTES) {

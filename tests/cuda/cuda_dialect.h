@@ -22,6 +22,9 @@ struct sp_index {
 
 extern sp_index threadIdx, blockIdx, gridDim;
 
+struct alignas(8) float2 {
+    float x, y;
+};
 struct alignas(16) float4 {
     float x, y, z, w;
 };

@@ -28,7 +28,7 @@ const emulated_entry PASTE(emulated_, SP_NAME)[] = {
 #define KERNEL_ENTRY(name, constants, launch)                                                      \
     {"sp_" #name, [] { call<sp_##constants##_constants>(sp_##name); }},
     SP_KERNELS(KERNEL_ENTRY)
-#if defined(SP_HAS_VARIANTS)
-        SP_CUDA_VARIANT_LIST(ENTRY)
+#if defined(SP_VARIANTS)
+        SP_VARIANTS(ENTRY)
 #endif
             {nullptr, nullptr}};

@@ -42,6 +42,14 @@ static grid grid_one(const void *constants)
     return (grid){{1, 1, 1}};
 }
 #define grid_pack grid_one
+#define grid_narrow_tf32 grid_gemm
+#define grid_narrow_f16 grid_gemm
+#define grid_narrow_bf16 grid_gemm
+#define grid_packed_tf32 grid_gemm
+#define grid_packed_f16 grid_gemm
+#define grid_packed_bf16 grid_gemm
+#define grid_narrow_pack_tf32 grid_one
+#define grid_narrow_pack_f16 grid_one
 #define grid_look_up_pack grid_one
 #define grid_blend grid_one
 #define grid_non_zero grid_one
@@ -266,6 +274,12 @@ void fake_kernels_begin(void)
     ADD_VARIANT(conv_f32, "conv_square_64_f32")
     ADD_VARIANT(conv_f32, "conv_square_128_f32")
     ADD_VARIANT(conv_f32, "conv_small_f32")
+    ADD_VARIANT(gemm_narrow_tf32, "gemm_narrow_32_tf32")
+    ADD_VARIANT(gemm_packed_tf32, "gemm_packed_128_tf32")
+    ADD_VARIANT(gemm_narrow_f16, "gemm_narrow_32_f16")
+    ADD_VARIANT(gemm_packed_f16, "gemm_packed_128_f16")
+    ADD_VARIANT(gemm_narrow_bf16, "gemm_narrow_32_bf16")
+    ADD_VARIANT(gemm_packed_bf16, "gemm_packed_128_bf16")
 #undef ADD_VARIANT
     fake_cuda_set_image(image);
     fake_nvrtc_accept_all(true);

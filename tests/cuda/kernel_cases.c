@@ -207,6 +207,33 @@ static void make_matmul(data_random *random, kernel_case *c)
     add_random(c, random, SP_F32, &b);
 }
 
+/* Some are large enough for a packed left operand. */
+static void make_narrow_gemm(data_random *random, kernel_case *c)
+{
+    make_gemm(random, c);
+    c->precision = (sp_precision)pick(random, SP_PRECISION_TF32, SP_PRECISION_BF16);
+    c->packs = true;
+}
+
+static void make_narrow_matmul(data_random *random, kernel_case *c)
+{
+    int64_t m = pick_size(random, 100), n = pick_size(random, 100), k = pick_size(random, 80);
+    if (one_in(random, 2)) {
+        m = pick(random, 128, 150);
+        n = pick(random, 512, 530);
+    } else if (one_in(random, 3)) { /* of several segments */
+        k = pick(random, 250, 1400);
+    }
+    c->op = "MatMul";
+    c->version = 13;
+    c->activation = pick_activation(random);
+    c->precision = (sp_precision)pick(random, SP_PRECISION_TF32, SP_PRECISION_BF16);
+    c->packs = true;
+    const sp_shape a = {.rank = 3, .dims = {1, m, k}}, b = shape_2d(k, n);
+    add_random(c, random, SP_F32, &a);
+    add_random(c, random, SP_F32, &b);
+}
+
 /* ---- windows ---- */
 
 /* Sizes that are consistent with each other. */
@@ -440,6 +467,8 @@ static void make_identity(data_random *random, kernel_case *c)
 static const kernel_case_kind common_kinds[] = {
     {"gemm", make_gemm, NULL},
     {"matmul", make_matmul, NULL},
+    {"narrow gemm", make_narrow_gemm, NULL},
+    {"narrow matmul", make_narrow_matmul, NULL},
     {"conv", make_conv, NULL},
     {"max pool", make_max_pool, NULL},
     {"binary", make_binary, NULL},

@@ -20,7 +20,8 @@ typedef struct kernel_compare {
     const sp_kernel *kernels;
     kernel_compare_run run;
     void *context;
-    uint64_t runs[SP_KERNEL_COUNT];                       /* dispatches of each kernel so far */
+    bool skips_narrow;              /* products whose bits are not defined (docs/decisions/0072) */
+    uint64_t runs[SP_KERNEL_COUNT]; /* dispatches of each kernel so far */
     uint64_t fused[SP_KERNEL_COUNT][SP_ACTIVATION_COUNT]; /* by applied activation */
 } kernel_compare;
 

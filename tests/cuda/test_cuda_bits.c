@@ -28,9 +28,30 @@ static sp_cuda_tile next_tile(bool has_squares)
     return sp_cuda_make_tile(groups, groups == 4 && rows > 16 ? 16 : rows);
 }
 
+/* Launches a narrow product with the next tile of its kernel; false: it is another kernel. */
+static bool set_next_narrow_tile(const sp_gpu_kernel *gpu, const void *constants,
+                                 sp_launch_shape *out)
+{
+    static const struct {
+        sp_kernel_id id;
+        void (*launch)(const sp_gemm_constants *k, uint32_t tile, sp_launch_shape *out);
+    } kernels[] = {
+#define NARROW(name) {SP_KERNEL_ID_gemm_##name, sp__cuda_launch_##name},
+        SP_CUDA_NARROW_LAUNCH_LIST(NARROW)
+#undef NARROW
+    };
+    for (size_t i = 0; i < SP_COUNT_OF(kernels); i++) {
+        if (gpu != sp__cuda_kernels()[kernels[i].id].gpu) continue;
+        kernels[i].launch(constants, turn++ % SP_CUDA_NARROW_TILES, out);
+        return true;
+    }
+    return false;
+}
+
 /* Where a product may have a variant for its size, every other time. */
 static void set_next_tile(const sp_gpu_kernel *gpu, const void *constants, sp_launch_shape *out)
 {
+    if (set_next_narrow_tile(gpu, constants, out)) return;
     const bool is_gemm = gpu == sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu;
     const sp_cuda_tile tile = next_tile(is_gemm || sp_cuda_conv_has_squares(constants));
     if (is_gemm) sp__cuda_launch_gemm(constants, &tile, out);
@@ -86,7 +107,8 @@ TEST(emulated_kernels_have_the_bits_of_the_cpu)
 /* The kinds of calls with products; the other ones have no tiles. */
 static bool has_tiles(uint32_t kind)
 {
-    static const char *const names[] = {"gemm", "matmul", "conv", "lstm", "gru", "rnn"};
+    static const char *const names[] = {"gemm", "matmul", "narrow gemm", "narrow matmul",
+                                        "conv", "lstm",   "gru",         "rnn"};
     for (size_t i = 0; i < SP_COUNT_OF(names); i++) {
         if (strcmp(kernel_case_kind_name(kind), names[i]) == 0) return true;
     }
@@ -106,6 +128,9 @@ TEST(each_tile_of_a_product_has_the_bits_of_the_cpu)
     CHECK(turn > 5 * ROW_TILES);
 #define CHECK_RUNS(kernel, constants, launch) CHECK(compare.runs[SP_KERNEL_ID_##kernel] > 20);
     SP_CUDA_TILED_LIST(CHECK_RUNS)
+#undef CHECK_RUNS
+#define CHECK_RUNS(kernel, constants, launch) CHECK(compare.runs[SP_KERNEL_ID_##kernel] > 5);
+    SP_CUDA_NARROW_LIST(CHECK_RUNS)
 #undef CHECK_RUNS
 }
 

@@ -53,7 +53,9 @@ static void check_row(const kernel_case *what)
                        .inputs = inputs,
                        .outputs = outputs,
                        .input_count = what->input_count,
-                       .output_count = what->output_count};
+                       .output_count = what->output_count,
+                       .precision = what->precision};
+    if (what->packs && op->pack != NULL) inputs[1].is_packed = true;
     if (sp__op_check(&call) != SP_OK || sp__op_infer(&call) != SP_OK) return;
     const sp_kernel *table = sp__cpu_kernels(SP_CPU_PORTABLE);
     sp_lowering lowering;

@@ -59,6 +59,7 @@ for command in run inspect verify; do
     for value in 0 1x 1KK K -1 9999999999G; do
         limit "$command" --max-memory "$value" 'BYTES is a number from 1 to 2\^63 - 1, or one followed by'
     done
+    limit "$command" --precision f8 'TYPE is default, tf32, f16 or bf16$'
     limit "$command" --max-trips 0 'N is a number from 1 to 2\^63 - 1$'
 done
 for value in x -1 nan inf 1,x 1, ,1 1,2,3 1e999; do

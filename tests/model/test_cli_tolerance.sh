@@ -23,6 +23,10 @@ expect 0 '^1 passed, 0 failed' "$program" verify --tolerance=0.1,1.2e-2 "$work/c
 tensor "$work/case/test_data_set_0/output_0.pb" 0000803f01000040
 expect 0 '^1 passed, 0 failed' "$program" verify "$work/case"
 expect 1 '^0 passed, 1 failed' "$program" verify --tolerance 0 "$work/case"
+# A precision is not ignored: the cpu has none.
+expect 0 'precision bf16 needs a cuda device of compute capability 8' \
+    "$program" verify --precision bf16 "$work/case"
+expect 0 '^1 passed, 0 failed' "$program" verify --precision default "$work/case"
 # A decimal number.
 expect 2 '^streampool verify: --tolerance ' "$program" verify "$work/case" --tolerance 0x1p3
 

@@ -68,9 +68,13 @@ static sp_status device_describe(sp_cuda_device *device, uint32_t ordinal)
 {
     sp_device_limits *limits = &device->gpu.common.base.limits;
     size_t bytes = 0;
+    int major = 0;
     SP_CUDA_TRY(cuDeviceTotalMem, &bytes, device->ordinal);
+    SP_CUDA_TRY(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                device->ordinal);
     *limits = (sp_device_limits){.memory_bytes = bytes, .width = RUN_SLOTS, .run_slots = RUN_SLOTS};
     limits->ordinal = ordinal;
+    limits->has_tensor_cores = major >= 8;
     sp__device_kind_name(&sp__cuda_kind, ordinal, limits->name, sizeof limits->name);
     return SP_OK;
 }

@@ -8,16 +8,22 @@
 #define PROGRAM_INDICES(program, kernels) enum { kernels(INDEX_OF) COUNT_OF_##program };
 SP_CUDA_PROGRAM_LIST(PROGRAM_INDICES)
 enum { LAST_OF_CORE = COUNT_OF_core - 1, SP_CUDA_VARIANT_LIST(VARIANT_INDEX) };
+enum { LAST_OF_TENSOR = COUNT_OF_tensor - 1, SP_CUDA_TENSOR_VARIANT_LIST(VARIANT_INDEX) };
 #undef PROGRAM_INDICES
 #undef VARIANT_INDEX
 #undef INDEX_OF
 
-#define VARIANT_ENTRY(variant)                                                                     \
-    const sp_gpu_kernel sp__cuda_variant_##variant = {.program = &sp__cuda_program_core,           \
+#define VARIANT_ENTRY(of, variant)                                                                 \
+    const sp_gpu_kernel sp__cuda_variant_##variant = {.program = &sp__cuda_program_##of,           \
                                                       .entry = "sp_" #variant,                     \
                                                       .index = INDEX_##variant,                    \
                                                       .has_shared_memory = true};
-SP_CUDA_VARIANT_LIST(VARIANT_ENTRY)
+#define CORE_VARIANT(variant) VARIANT_ENTRY(core, variant)
+#define TENSOR_VARIANT(variant) VARIANT_ENTRY(tensor, variant)
+SP_CUDA_VARIANT_LIST(CORE_VARIANT)
+SP_CUDA_TENSOR_VARIANT_LIST(TENSOR_VARIANT)
+#undef TENSOR_VARIANT
+#undef CORE_VARIANT
 #undef VARIANT_ENTRY
 
 static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
@@ -42,6 +48,8 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 #define MOVE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(move, kernel, launch)
 #define WINDOW_ENTRY(kernel, constants, launch) SHAPED_ENTRY(window, kernel, launch)
 #define PRODUCT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(product, kernel, launch)
+#define NARROW_ENTRY(kernel, constants, launch) SHARING_ENTRY(tensor, kernel, launch)
+#define NARROW_PACK_ENTRY(kernel, constants, launch) SHAPED_ENTRY(tensor, kernel, launch)
 #define RECURRENT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(recurrent, kernel, launch)
     SP_CUDA_TILED_LIST(TILED_ENTRY) SP_CUDA_CORE_LIST(CORE_ENTRY) SP_CUDA_MATH_KERNELS(MATH_ENTRY)
         SP_CUDA_TRIG_KERNELS(TRIG_ENTRY) SP_CUDA_DOUBLE_KERNELS(DOUBLE_ENTRY)
@@ -50,12 +58,16 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
                     SP_CUDA_MOVE_KERNELS(MOVE_ENTRY) SP_CUDA_WINDOW_KERNELS(WINDOW_ENTRY)
                         SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY)
                             SP_CUDA_RECURRENT_KERNELS(RECURRENT_ENTRY)
-                                SP_CUDA_ATTENTION_KERNELS(ATTENTION_ENTRY)
+                                SP_CUDA_NARROW_LIST(NARROW_ENTRY)
+                                    SP_CUDA_NARROW_PACK_LIST(NARROW_PACK_ENTRY)
+                                        SP_CUDA_ATTENTION_KERNELS(ATTENTION_ENTRY)
 #define REPORTS(kernel) [SP_KERNEL_ID_##kernel].reports = true,
-                                    SP_CUDA_REPORTING_LIST(REPORTS)
+                                            SP_CUDA_REPORTING_LIST(REPORTS)
 #undef REPORTS
 #undef ATTENTION_ENTRY
 #undef RECURRENT_ENTRY
+#undef NARROW_PACK_ENTRY
+#undef NARROW_ENTRY
 #undef PRODUCT_ENTRY
 #undef WINDOW_ENTRY
 #undef MOVE_ENTRY

@@ -75,6 +75,88 @@ void sp__cuda_shape_pack(const void *constants, sp_launch_shape *out)
     set_threads(sp_cuda_tiles(k->columns, SP_GEMM_PANEL) * SP_GEMM_PANEL * k->depth, out);
 }
 
+/* ---- narrow products ---- */
+
+typedef struct narrow_tile {
+    int64_t rows, columns;
+    uint32_t threads, bytes[2]; /* of elements of 2 and of 4 bytes */
+} narrow_tile;
+
+#define TILE_BYTES SP_CUDA_NARROW_TILE_BYTES
+#define NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, is_raw)          \
+    {rows,                                                                                         \
+     columns,                                                                                      \
+     (rows) / (warp_rows) * ((columns) / (warp_columns)) * (groups) * SP_CUDA_LANES,               \
+     {TILE_BYTES(rows, columns, groups, stages, is_raw, 2),                                        \
+      TILE_BYTES(rows, columns, groups, stages, is_raw, 4)}},
+static const narrow_tile narrow_tiles[SP_CUDA_NARROW_TILES] = {
+    SP_CUDA_NARROW_TILE_LIST(NARROW_TILE)};
+static const narrow_tile packed_tiles[SP_CUDA_NARROW_TILES] = {
+    SP_CUDA_PACKED_TILE_LIST(NARROW_TILE)};
+#undef NARROW_TILE
+#undef TILE_BYTES
+
+static void set_narrow(const sp_gemm_constants *k, const narrow_tile *tile, uint32_t element_bytes,
+                       const sp_gpu_kernel *variant, sp_launch_shape *out)
+{
+    set_grid(sp_cuda_tiles(k->rows, tile->rows), sp_cuda_tiles(k->columns, tile->columns), 1, out);
+    out->block[0] = tile->threads;
+    out->shared_bytes = tile->bytes[element_bytes == 4];
+    out->variant = variant;
+}
+
+/* The larger one of two tiles, if there are enough of it and it fits. */
+static uint32_t pick_narrow(const sp_gemm_constants *k, const narrow_tile *tiles,
+                            uint32_t shared_bytes, uint32_t element_bytes)
+{
+    const narrow_tile *large = &tiles[1];
+    const int64_t count =
+        sp_cuda_tiles(k->rows, large->rows) * sp_cuda_tiles(k->columns, large->columns);
+    const bool is_enough = k->rows > large->rows / 2 && count >= SP_CUDA_ENOUGH_BLOCKS * 3 / 4;
+    return is_enough && large->bytes[element_bytes == 4] <= shared_bytes;
+}
+
+#define NARROW_LAUNCH(kind, type, large, element_bytes)                                            \
+    void sp__cuda_launch_##kind##_##type(const sp_gemm_constants *k, uint32_t tile,                \
+                                         sp_launch_shape *out)                                     \
+    {                                                                                              \
+        const sp_gpu_kernel *variant = &sp__cuda_variant_gemm_##kind##_##large##_##type;           \
+        set_narrow(k, &kind##_tiles[tile], element_bytes, tile > 0 ? variant : NULL, out);         \
+    }                                                                                              \
+    void sp__cuda_tiled_##kind##_##type(const void *constants, uint32_t shared_bytes,              \
+                                        sp_launch_shape *out)                                      \
+    {                                                                                              \
+        const uint32_t tile = pick_narrow(constants, kind##_tiles, shared_bytes, element_bytes);   \
+        sp__cuda_launch_##kind##_##type(constants, tile, out);                                     \
+    }
+NARROW_LAUNCH(narrow, tf32, 32, 4)
+NARROW_LAUNCH(narrow, f16, 32, 2)
+NARROW_LAUNCH(narrow, bf16, 32, 2)
+NARROW_LAUNCH(packed, tf32, 128, 4)
+NARROW_LAUNCH(packed, f16, 128, 2)
+NARROW_LAUNCH(packed, bf16, 128, 2)
+
+static void set_narrow_pack(const sp_gemm_pack_constants *k, int64_t element_bytes,
+                            sp_launch_shape *out)
+{
+    const int64_t chunk = SP_NARROW_BYTES / element_bytes;
+    const int64_t columns = sp_cuda_tiles(k->columns, SP_NARROW_LINES) * SP_NARROW_LINES;
+    /* A thread for each 16 bytes. */
+    set_threads(sp_cuda_tiles(k->depth, chunk) * columns * (SP_NARROW_BYTES / 16), out);
+}
+
+void sp__cuda_shape_narrow_pack_tf32(const void *constants, sp_launch_shape *out)
+{
+    set_narrow_pack(constants, 4, out);
+}
+
+void sp__cuda_shape_narrow_pack_f16(const void *constants, sp_launch_shape *out)
+{
+    set_narrow_pack(constants, 2, out);
+}
+
+/* ---- convolutions ---- */
+
 static void set_conv_square(const sp_conv_constants *k, int64_t side, sp_launch_shape *out)
 {
     const int64_t depth = k->channels * k->kernel_h * k->kernel_w;

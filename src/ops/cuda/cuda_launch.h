@@ -50,6 +50,8 @@
     X(window)                                                                                      \
     X(conv_3d)                                                                                     \
     X(conv_transpose)                                                                              \
+    X(narrow_pack_tf32)                                                                            \
+    X(narrow_pack_f16)                                                                             \
     X(gemm_any)                                                                                    \
     X(recurrent)
 
@@ -63,6 +65,22 @@ void sp__cuda_launch_gemm(const sp_gemm_constants *k, const sp_cuda_tile *tile,
                           sp_launch_shape *out);
 void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
                           sp_launch_shape *out);
+
+/* The tiles of narrow products, and of those with both operands packed, by their index in
+ * SP_CUDA_NARROW_TILE_LIST and SP_CUDA_PACKED_TILE_LIST. */
+#define SP_CUDA_NARROW_TILES 2
+#define SP_CUDA_NARROW_LAUNCH_LIST(X)                                                              \
+    X(narrow_tf32)                                                                                 \
+    X(narrow_f16)                                                                                  \
+    X(narrow_bf16)                                                                                 \
+    X(packed_tf32)                                                                                 \
+    X(packed_f16)                                                                                  \
+    X(packed_bf16)
+#define SP_CUDA_NARROW_DECLARE(name)                                                               \
+    void sp__cuda_launch_##name(const sp_gemm_constants *k, uint32_t tile, sp_launch_shape *out);  \
+    void sp__cuda_tiled_##name(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
+SP_CUDA_NARROW_LAUNCH_LIST(SP_CUDA_NARROW_DECLARE)
+#undef SP_CUDA_NARROW_DECLARE
 
 void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);

@@ -149,6 +149,16 @@
     X(gemm_any_i64, gemm_any, gemm_any) X(gemm_any_u32, gemm_any, gemm_any)                        \
     X(gemm_any_u64, gemm_any, gemm_any)
 
+/* With dynamic shared memory, but for the packings. */
+#define SP_CUDA_NARROW_LIST(X)                                                                     \
+    X(gemm_narrow_tf32, gemm, narrow_tf32) X(gemm_narrow_f16, gemm, narrow_f16)                    \
+    X(gemm_narrow_bf16, gemm, narrow_bf16)                                                         \
+    X(gemm_packed_tf32, gemm, packed_tf32) X(gemm_packed_f16, gemm, packed_f16)                    \
+    X(gemm_packed_bf16, gemm, packed_bf16)
+#define SP_CUDA_NARROW_PACK_LIST(X)                                                                \
+    X(narrow_pack_tf32, gemm_pack, narrow_pack_tf32) X(narrow_pack_f16, gemm_pack, narrow_pack_f16) \
+    X(narrow_pack_bf16, gemm_pack, narrow_pack_f16)
+
 #define SP_CUDA_RECURRENT_KERNELS(X)                                                               \
     X(lstm_f32, recurrent, recurrent) X(gru_f32, recurrent, recurrent)                             \
     X(rnn_f32, recurrent, recurrent)
@@ -161,6 +171,10 @@
 #define SP_CUDA_CORE_KERNELS(X)                                                                    \
     SP_CUDA_TILED_LIST(X)                                                                          \
     SP_CUDA_CORE_LIST(X)
+
+#define SP_CUDA_TENSOR_KERNELS(X)                                                                  \
+    SP_CUDA_NARROW_LIST(X)                                                                         \
+    SP_CUDA_NARROW_PACK_LIST(X)
 
 /* Those that report: X(kernel). */
 #define SP_CUDA_REPORTING_LIST(X)                                                                  \
@@ -186,6 +200,7 @@
     P(move, SP_CUDA_MOVE_KERNELS)                                                                  \
     P(window, SP_CUDA_WINDOW_KERNELS)                                                              \
     P(product, SP_CUDA_PRODUCT_KERNELS)                                                            \
+    P(tensor, SP_CUDA_TENSOR_KERNELS)                                                              \
     P(recurrent, SP_CUDA_RECURRENT_KERNELS)                                                        \
     P(attention, SP_CUDA_ATTENTION_KERNELS)
 
@@ -201,6 +216,7 @@
     SP_CUDA_MOVE_KERNELS(X)                                                                        \
     SP_CUDA_WINDOW_KERNELS(X)                                                                      \
     SP_CUDA_PRODUCT_KERNELS(X)                                                                     \
+    SP_CUDA_TENSOR_KERNELS(X)                                                                      \
     SP_CUDA_RECURRENT_KERNELS(X)                                                                   \
     SP_CUDA_ATTENTION_KERNELS(X)
 

@@ -13,14 +13,10 @@ endif()
 if(nvcc)
     execute_process(COMMAND ${nvcc} --list-gpu-code
         OUTPUT_VARIABLE known RESULT_VARIABLE failed ERROR_QUIET)
-    set(targets "")
-    set(oldest "")
+    set(architectures "")
     foreach(arch IN ITEMS 75 80 86 89 90)
         if(known MATCHES "sm_${arch}\n")
-            list(APPEND targets -gencode arch=compute_${arch},code=sm_${arch})
-            if(NOT oldest)
-                set(oldest ${arch})
-            endif()
+            list(APPEND architectures ${arch})
         endif()
     endforeach()
     execute_process(COMMAND ${nvcc} --help OUTPUT_VARIABLE help ERROR_QUIET)
@@ -28,7 +24,7 @@ if(nvcc)
     if(help MATCHES "--compress-mode") # a fifth of the size; from CUDA 12.8 on
         set(compress --compress-mode=size)
     endif()
-    if(failed OR NOT oldest)
+    if(failed OR NOT architectures)
         message(WARNING "${nvcc} compiles for no processor we know: no CUDA binaries")
         set(nvcc "")
     endif()
@@ -37,10 +33,9 @@ endif()
 if(nvcc)
     message(STATUS "CUDA kernels: compiled by ${nvcc}")
     # -fmad=false: only explicit FMAs are fused. The text includes nothing of the host compiler, so
-    # any works. Later GPUs compile the PTX of the oldest one.
+    # any works.
     set(compile ${nvcc} -fatbin -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true
-        -prec-sqrt=true --allow-unsupported-compiler ${targets}
-        -gencode arch=compute_${oldest},code=compute_${oldest} ${compress})
+        -prec-sqrt=true --allow-unsupported-compiler)
 else()
     message(STATUS "CUDA kernels: as text only (no nvcc)")
 endif()
@@ -49,11 +44,34 @@ set(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
 set(join ${PROJECT_SOURCE_DIR}/cmake/join.cmake)
 set(shorten ${PROJECT_SOURCE_DIR}/cmake/shorten.cmake) # the library has the text without comments
 
-# sp_add_cuda_program(<name> <parts>...): the text is the parts that all programs have, then these;
-# each uses those before it.
+# The compiler's targets: those from `first` on. Later GPUs compile the PTX of the oldest one.
+function(sp_cuda_targets first out)
+    set(targets "")
+    set(oldest "")
+    foreach(arch IN LISTS architectures)
+        if(arch GREATER_EQUAL first)
+            list(APPEND targets -gencode arch=compute_${arch},code=sm_${arch})
+            if(NOT oldest)
+                set(oldest ${arch})
+            endif()
+        endif()
+    endforeach()
+    if(oldest)
+        list(APPEND targets -gencode arch=compute_${oldest},code=compute_${oldest})
+    endif()
+    set(${out} ${targets} PARENT_SCOPE)
+endfunction()
+
+# sp_add_cuda_program(<name> [FIRST <architecture>] <parts>...): the text is the parts that all
+# programs have, then these; each uses those before it. No GPU before FIRST runs the program.
 function(sp_add_cuda_program name)
+    cmake_parse_arguments(PARSE_ARGV 1 program "" "FIRST" "")
+    if(NOT program_FIRST)
+        set(program_FIRST 0)
+    endif()
     set(parts cuda/arch/prelude.cuh kernel_constants.h cuda/arch/tiles.h cuda/arch/threads.cuh
-        cuda/arch/number.cuh math/math_f32.h cuda/arch/math.cuh ${ARGN})
+        cuda/arch/number.cuh math/math_f32.h cuda/arch/math.cuh
+        ${program_UNPARSED_ARGUMENTS})
     list(TRANSFORM parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     set(program ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.cu)
     set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.fatbin)
@@ -69,13 +87,17 @@ function(sp_add_cuda_program name)
         DEPENDS ${parts} ${join} ${shorten} ${embed}
         COMMENT "Embedding the text of the CUDA kernels: ${name}"
         VERBATIM)
+    set(targets "")
     if(nvcc)
+        sp_cuda_targets(${program_FIRST} targets)
+    endif()
+    if(targets)
         string(APPEND text "#define SP_BINARY_BYTES \"${binary}.inc\"\n")
         list(APPEND generated ${binary} ${binary}.inc)
         set_property(GLOBAL APPEND PROPERTY SP_CUDA_BINARIES ${binary})
         add_custom_command(
             OUTPUT ${binary} ${binary}.inc
-            COMMAND ${compile} -o ${binary} ${program}
+            COMMAND ${compile} ${targets} ${compress} -o ${binary} ${program}
             COMMAND ${CMAKE_COMMAND} -DFROM=${binary} -DTO=${binary}.inc -P ${embed}
             DEPENDS ${program} ${embed}
             COMMENT "Compiling the CUDA kernels: ${name}"
@@ -98,6 +120,7 @@ sp_add_cuda_program(core
     cuda/conv/tap_range.cuh
     cuda/conv/window.cu
     cuda/arch/copies.cuh
+    cuda/gemm/finish.cuh
     cuda/gemm/product.cuh
     cuda/gemm/square.cuh
     cuda/gemm/square_matrix.cuh
@@ -193,6 +216,15 @@ sp_add_cuda_program(product
     math/half.h
     cuda/arch/half.cuh
     cuda/gemm/any.cu)
+sp_add_cuda_program(tensor FIRST 80
+    math/half.h
+    cuda/arch/half.cuh
+    cuda/arch/copies.cuh
+    cuda/arch/tensor.cuh
+    cuda/gemm/finish.cuh
+    cuda/gemm/narrow_operands.cuh
+    cuda/gemm/narrow.cuh
+    cuda/gemm/narrow.cu)
 sp_add_cuda_program(recurrent
     copy_constants.h
     cuda/arch/functions.cuh

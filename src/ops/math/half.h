@@ -40,6 +40,14 @@ SP_MATH_INLINE uint16_t sp_bf16_of_float(sp_f32 x)
     return (uint16_t)(x == x ? rounded : 0x7fc0u);
 }
 
+/* The bits of an f32 with 10 bits of fraction, the type of operands that tensor cores call tf32. */
+SP_MATH_INLINE uint32_t sp_tf32_bits_of_float(sp_f32 x)
+{
+    const uint32_t bits = sp_float_bits(x);
+    const uint32_t rounded = (bits + 0xfffu + ((bits >> 13) & 1)) & ~0x1fffu;
+    return x == x ? rounded : 0x7fc00000u;
+}
+
 /* Rounds to odd, so a second rounding, to fewer bits, is correct. */
 SP_MATH_INLINE sp_f32 sp_odd_float_of_f64(sp_f64 x)
 {

@@ -39,6 +39,12 @@ TEST(only_relu_sigmoid_tanh_and_a_gate_of_certain_numbers_are_activations)
 TEST(kernels_that_compute_floats_can_apply_one)
 {
     static const char *const able[] = {"gemm_f32",
+                                       "gemm_narrow_tf32",
+                                       "gemm_narrow_f16",
+                                       "gemm_narrow_bf16",
+                                       "gemm_packed_tf32",
+                                       "gemm_packed_f16",
+                                       "gemm_packed_bf16",
                                        "conv_f32",
                                        "conv_depthwise_f32",
                                        "conv_3d_f32",

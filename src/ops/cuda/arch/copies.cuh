@@ -39,6 +39,18 @@ SP_CUDA_FUNCTION void sp_await_copies()
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+/* The copies of this thread since the last call are one stage. */
+SP_CUDA_FUNCTION void sp_end_stage()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits for all stages of this thread but the last `count`. */
+template <int count> SP_CUDA_FUNCTION void sp_await_stages_but()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(count) : "memory");
+}
+
 #else
 
 SP_CUDA_FUNCTION void sp_copy_vector(float *to, const float *from)
@@ -64,5 +76,9 @@ SP_CUDA_FUNCTION void sp_copy_float_if(bool is_there, float *to, const float *fr
 }
 
 SP_CUDA_FUNCTION void sp_await_copies() {}
+
+SP_CUDA_FUNCTION void sp_end_stage() {}
+
+template <int count> SP_CUDA_FUNCTION void sp_await_stages_but() {}
 
 #endif

@@ -17,6 +17,15 @@
     X(conv_square_64_f32)                                                                          \
     X(conv_small_f32)
 
+/* The same of the program with narrow products. */
+#define SP_CUDA_TENSOR_VARIANT_LIST(X)                                                             \
+    X(gemm_narrow_32_tf32)                                                                         \
+    X(gemm_narrow_32_f16)                                                                          \
+    X(gemm_narrow_32_bf16)                                                                         \
+    X(gemm_packed_128_tf32)                                                                        \
+    X(gemm_packed_128_f16)                                                                         \
+    X(gemm_packed_128_bf16)
+
 #define SP_CUDA_THREADS 256
 /* Of a recurrent layer. */
 #define SP_CUDA_CELL_THREADS 512
@@ -113,6 +122,25 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
       ((has_sums) ? (side) * (side) : 0)) *                                                        \
      4)
 #define SP_CUDA_SQUARE_THREADS(side) ((side) == 64 ? 128 : 256)
+
+/* The tiles of narrow products: X(name, rows, columns, rows and columns of a warp, groups of warps,
+ * stages, is_raw), see gemm/narrow.cuh. The first of each list is the kernel's (gemm_narrow_TYPE,
+ * gemm_packed_TYPE), the other ones are of variants with the tile's name in theirs. */
+#define SP_CUDA_NARROW_TILE_LIST(X)                                                                \
+    X(16, 16, 32, 16, 16, 4, 3, 1)                                                                 \
+    X(32, 32, 64, 16, 32, 2, 3, 1)
+#define SP_CUDA_PACKED_TILE_LIST(X)                                                                \
+    X(64, 64, 64, 32, 32, 1, 4, 0)                                                                 \
+    X(128, 128, 128, 64, 32, 1, 4, 0)
+/* From one row or column to the next in shared memory. */
+#define SP_CUDA_NARROW_PITCH (SP_NARROW_BYTES + 16)
+/* Shared memory of a tile of elements of `size` bytes: stages of both operands for each group, and
+ * the chains of all groups but one. */
+#define SP_CUDA_NARROW_TILE_BYTES(rows, columns, groups, stages, is_raw, size)                     \
+    ((groups) * (stages) *                                                                         \
+         ((columns) * SP_CUDA_NARROW_PITCH +                                                       \
+          (rows) * ((is_raw) ? (SP_NARROW_BYTES + 16) * 4 / (size) : SP_CUDA_NARROW_PITCH)) +      \
+     ((groups) - 1) * (rows) * (columns) * 4)
 
 /* The table of a convolution's taps, before it. */
 #define SP_CUDA_TAPS_BYTES (SP_CONV_MAX_SEGMENT * 12)

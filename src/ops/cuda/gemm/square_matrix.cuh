@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operand and outputs of a matrix product by squares (gemm/square.cuh). */
 
-SP_CUDA_FUNCTION float sp_gemm_finish(const sp_gemm_constants &k, bool has_c, float sum, float addend)
-{
-    float out = __fmul_rn(sum, k.alpha);
-    if (has_c) out = __fadd_rn(out, __fmul_rn(addend, k.beta));
-    return sp_canonical(out);
-}
-
 /* Columns of b that are readable. */
 SP_CUDA_FUNCTION int64_t sp_gemm_columns(const sp_gemm_constants &k)
 {

@@ -23,21 +23,109 @@ uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns)
     return panels * SP_GEMM_PANEL * (uint64_t)depth * sizeof(float);
 }
 
-static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, bool is_transposed)
+static sp_gemm_pack_constants pack_constants(const sp_op_call *call, bool is_transposed)
 {
     const int64_t *dims = call->inputs[1].shape.dims;
-    const sp_gemm_pack_constants k = {
-        .depth = dims[is_transposed ? 1 : 0],
-        .columns = dims[is_transposed ? 0 : 1],
-        .depth_stride = is_transposed ? 1 : dims[1],
-        .column_stride = is_transposed ? dims[1] : 1,
-    };
-    const uint32_t panels = sp__lower_scratch(lowering, sp__gemm_panel_bytes(k.depth, k.columns));
+    return (sp_gemm_pack_constants){.depth = dims[is_transposed ? 1 : 0],
+                                    .columns = dims[is_transposed ? 0 : 1],
+                                    .depth_stride = is_transposed ? 1 : dims[1],
+                                    .column_stride = is_transposed ? dims[1] : 1};
+}
+
+/* Emits the packing of an input into a new scratch. */
+static sp_status emit_packing(const sp_op_call *call, uint32_t input, sp_lowering *lowering,
+                              sp_kernel_id kernel, const sp_gemm_pack_constants *k, uint64_t bytes)
+{
+    const uint32_t copy = sp__lower_scratch(lowering, bytes);
     sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_pack_f32, &k, sizeof(k), &dispatch));
-    sp__lower_bind_input(dispatch, call, 1);
-    sp__lower_bind_scratch(dispatch, lowering, panels, true);
+    SP_TRY(sp__lower_dispatch(lowering, kernel, k, sizeof(*k), &dispatch));
+    sp__lower_bind_input(dispatch, call, input);
+    sp__lower_bind_scratch(dispatch, lowering, copy, true);
     return SP_OK;
+}
+
+static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, bool is_transposed)
+{
+    const sp_gemm_pack_constants k = pack_constants(call, is_transposed);
+    return emit_packing(call, 1, lowering, SP_KERNEL_ID_gemm_pack_f32, &k,
+                        sp__gemm_panel_bytes(k.depth, k.columns));
+}
+
+static uint64_t gemm_multiply_adds(const sp_gemm_constants *k, uint64_t batch)
+{
+    return (uint64_t)k->rows * (uint64_t)k->columns * (uint64_t)k->depth * batch;
+}
+
+/* ---- narrow products (docs/decisions/0072) ---- */
+
+typedef struct narrow_kernels {
+    uint64_t element_bytes;
+    sp_kernel_id pack, product;
+    sp_kernel_id of_packed; /* the product, where the left operand is packed too */
+} narrow_kernels;
+
+static const narrow_kernels narrow[] = {
+    [SP_PRECISION_TF32] = {4, SP_KERNEL_ID_narrow_pack_tf32, SP_KERNEL_ID_gemm_narrow_tf32,
+                           SP_KERNEL_ID_gemm_packed_tf32},
+    [SP_PRECISION_F16] = {2, SP_KERNEL_ID_narrow_pack_f16, SP_KERNEL_ID_gemm_narrow_f16,
+                          SP_KERNEL_ID_gemm_packed_f16},
+    [SP_PRECISION_BF16] = {2, SP_KERNEL_ID_narrow_pack_bf16, SP_KERNEL_ID_gemm_narrow_bf16,
+                           SP_KERNEL_ID_gemm_packed_bf16},
+};
+
+/* Elements of the left operand, and columns that read each, from which on a kernel that rounds them
+ * once costs less than it saves. Changes no bit. */
+enum { PACKED_ROWS = 128, PACKED_COLUMNS = 512 };
+
+bool sp__gemm_may_be_narrow(const sp_op_call *call)
+{
+    const bool is_product = call->op->pack == sp__gemm_pack || call->op->pack == sp__matmul_pack;
+    return is_product && call->precision != SP_PRECISION_DEFAULT &&
+           call->inputs[0].dtype == SP_F32 && call->inputs[1].shape.rank == 2;
+}
+
+/* The padding is less than 64 steps and 8 lines of a matrix that is bounded. */
+static uint64_t narrow_bytes(sp_precision precision, int64_t depth, int64_t lines)
+{
+    const uint64_t chunk = SP_NARROW_BYTES / narrow[precision].element_bytes;
+    const uint64_t chunks = ((uint64_t)depth + chunk - 1) / chunk;
+    const uint64_t padded =
+        ((uint64_t)lines + SP_NARROW_LINES - 1) / SP_NARROW_LINES * SP_NARROW_LINES;
+    return chunks * padded * SP_NARROW_BYTES;
+}
+
+static sp_status emit_narrow_pack(const sp_op_call *call, sp_lowering *lowering, bool is_transposed)
+{
+    const sp_gemm_pack_constants k = pack_constants(call, is_transposed);
+    return emit_packing(call, 1, lowering, narrow[call->precision].pack, &k,
+                        narrow_bytes(call->precision, k.depth, k.columns));
+}
+
+/* Emits a product by a packed constant, as emit_gemm. */
+static sp_status emit_narrow(const sp_op_call *call, sp_lowering *lowering, sp_gemm_constants *k)
+{
+    const narrow_kernels *kernels = &narrow[call->precision];
+    const bool is_left_packed = k->rows >= PACKED_ROWS && k->columns >= PACKED_COLUMNS;
+    if (is_left_packed) {
+        const sp_gemm_pack_constants left = {.depth = k->depth,
+                                             .columns = k->rows,
+                                             .depth_stride = k->a_depth,
+                                             .column_stride = k->a_row};
+        SP_TRY(emit_packing(call, 0, lowering, kernels->pack, &left,
+                            narrow_bytes(call->precision, k->depth, k->rows)));
+    }
+    k->is_padded = k->is_b_constant = true;
+    sp__gemm_choose_tile(k);
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, is_left_packed ? kernels->of_packed : kernels->product, k,
+                              sizeof(*k), &dispatch));
+    dispatch->multiply_adds = gemm_multiply_adds(k, 1);
+    if (is_left_packed) sp__lower_bind_scratch(dispatch, lowering, 0, false);
+    else sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_packed(dispatch, 1, narrow_bytes(call->precision, k->depth, k->columns));
+    if (k->has_c) sp__lower_bind_input(dispatch, call, 2);
+    sp__lower_bind_output(dispatch, call, 0);
+    return sp__gemm_grid(k, 1, dispatch);
 }
 
 /* Both are multiples of 4, which the kernel computes at once. */
@@ -59,11 +147,6 @@ sp_status sp__gemm_grid(const sp_gemm_constants *k, uint64_t batch, sp_dispatch 
     const uint64_t panels = sp__lower_tiles((uint64_t)k->columns, SP_GEMM_PANEL);
     return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows),
                           sp__lower_tiles(panels, (uint64_t)k->tile_panels), batch);
-}
-
-static uint64_t gemm_multiply_adds(const sp_gemm_constants *k, uint64_t batch)
-{
-    return (uint64_t)k->rows * (uint64_t)k->columns * (uint64_t)k->depth * batch;
 }
 
 sp_kernel_id sp__gemm_any_kernel(sp_dtype dtype)
@@ -109,6 +192,9 @@ static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gem
 {
     if (call->inputs[0].dtype != SP_F32) {
         return emit_gemm_any(call, lowering, k, is_transposed, batch);
+    }
+    if (call->inputs[1].is_packed && sp__gemm_may_be_narrow(call)) {
+        return emit_narrow(call, lowering, k);
     }
     const bool is_packed = call->inputs[1].is_packed || is_transposed;
     if (is_packed && !call->inputs[1].is_packed) SP_TRY(emit_pack(call, lowering, is_transposed));
@@ -168,6 +254,9 @@ sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *low
     if (input != 1) return SP_OK;
     if (call->inputs[1].dtype != SP_F32 || call->inputs[1].shape.rank != 2) return SP_OK;
     if (call->inputs[1].bytes == 0) return SP_OK; /* its other dimension may be very large */
+    if (sp__gemm_may_be_narrow(call)) {
+        return emit_narrow_pack(call, lowering, is_transposed(call, 1));
+    }
     return emit_pack(call, lowering, is_transposed(call, 1));
 }
 

@@ -120,13 +120,14 @@ TEST(each_op_has_kernels_of_cuda_or_a_reason)
 TEST(no_two_kernels_of_a_program_have_an_index)
 {
     const sp_kernel *kernels = sp__cuda_kernels();
-    const sp_gpu_kernel *all[SP_KERNEL_COUNT + 16];
+    const sp_gpu_kernel *all[SP_KERNEL_COUNT + 32];
     uint32_t count = 0;
     for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
         if (kernels[i].gpu != NULL) all[count++] = kernels[i].gpu;
     }
 #define VARIANT(name) all[count++] = &sp__cuda_variant_##name;
     SP_CUDA_VARIANT_LIST(VARIANT)
+    SP_CUDA_TENSOR_VARIANT_LIST(VARIANT)
 #undef VARIANT
     for (uint32_t i = 0; i < count; i++) {
         CHECK(all[i]->index < all[i]->program->kernel_count);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Narrow products (docs/decisions/0072): the definition up to the order of a chain, which tensor
+ * cores choose. Devices that have these cores run them; here they are for steps that a user moves
+ * to the cpu, and for tests. */
+#include "base/macros.h"
+#include "ops/cpu/arch/half.h"
+#include "ops/cpu/gemm/activate.h"
+
+enum { LINES = SP_NARROW_LINES };
+
+static inline float sp_float_of_tf32(uint32_t bits)
+{
+    return sp_float_from_bits(bits);
+}
+
+#define SP_NARROW f16
+#define SP_NARROW_TYPE uint16_t
+#define SP_NARROW_ROUND sp_f16_of_float
+#define SP_NARROW_WIDEN sp_float_of_f16
+#include "ops/cpu/gemm/gemm_narrow.inc.h"
+#define SP_NARROW bf16
+#define SP_NARROW_TYPE uint16_t
+#define SP_NARROW_ROUND sp_bf16_of_float
+#define SP_NARROW_WIDEN sp_float_of_bf16
+#include "ops/cpu/gemm/gemm_narrow.inc.h"
+#define SP_NARROW tf32
+#define SP_NARROW_TYPE uint32_t
+#define SP_NARROW_ROUND sp_tf32_bits_of_float
+#define SP_NARROW_WIDEN sp_float_of_tf32
+#include "ops/cpu/gemm/gemm_narrow.inc.h"

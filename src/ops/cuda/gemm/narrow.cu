@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Narrow products, and the packing of their weights. */
+
+/* The tile at (row, column). */
+template <class T>
+SP_CUDA_FUNCTION void sp_narrow_product_tile(const sp_gpu_bindings &bindings,
+                                             const sp_gemm_constants &k,
+                                             const sp_narrow_place &place, char *pool, int64_t row,
+                                             int64_t column)
+{
+    const sp_narrow_left<T, T::is_raw> left(k, bindings.at[0], row, place.thread);
+    const auto right = sp_make_narrow_lines<T::columns, T::group_threads>(bindings.at[1], k.columns,
+                                                                          column, place.thread);
+    sp_narrow_sums<T> sum;
+    sp_narrow_run<T>(pool + place.group * T::group_bytes,
+                     (float *)(pool + T::groups * T::group_bytes),
+                     (int)sp_cuda_tiles(k.depth, T::chunk), place, left, right, sum);
+    if (place.group == 0) {
+        const int lane = place.thread % 32;
+        float *y = (float *)bindings.at[k.has_c ? 3 : 2];
+        const sp_narrow_output output = {
+            k, k.has_c ? (const float *)bindings.at[2] : nullptr, y,
+            row + place.row + lane / 4, column + place.column + lane % 4 * 2,
+            ((uint64_t)y & 7) == 0 && (k.columns & 1) == 0};
+        sp_narrow_finish<T>(output, sum);
+    }
+    __syncthreads(); /* the next tile may use the memory */
+}
+
+/* Blocks: x over the rows, y over the columns. */
+template <class T>
+SP_CUDA_FUNCTION void sp_narrow_product(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
+                                        char *pool)
+{
+    const sp_narrow_place place = sp_make_narrow_place<T>();
+#pragma unroll 1
+    for (int64_t column = (int64_t)blockIdx.y * T::columns; column < k.columns;
+         column += (int64_t)gridDim.y * T::columns) {
+#pragma unroll 1
+        for (int64_t row = (int64_t)blockIdx.x * T::rows; row < k.rows;
+             row += (int64_t)gridDim.x * T::rows) {
+            sp_narrow_product_tile<T>(bindings, k, place, pool, row, column);
+        }
+    }
+}
+
+#define SP_NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, is_raw)       \
+    template <class E>                                                                             \
+    using sp_narrow_##name = sp_narrow_tile<E, rows, columns, warp_rows, warp_columns, groups,     \
+                                            stages, is_raw>;
+SP_CUDA_NARROW_TILE_LIST(SP_NARROW_TILE)
+SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
+
+#define SP_NARROW_ENTRY(name, T, blocks)                                                           \
+    SP_CUDA_KERNEL_ENTRY(name, sp_gemm_constants, T::threads, blocks, (void)0)                     \
+    {                                                                                              \
+        SP_CUDA_SHARED(pool);                                                                      \
+        sp_narrow_product<T>(bindings, k, (char *)pool);                                           \
+    }
+#define SP_NARROW_PRODUCTS(suffix)                                                                 \
+    SP_NARROW_ENTRY(gemm_narrow_##suffix, sp_narrow_16<sp_tensor_##suffix>, 1)                     \
+    SP_NARROW_ENTRY(gemm_narrow_32_##suffix, sp_narrow_32<sp_tensor_##suffix>, 1)                  \
+    SP_NARROW_ENTRY(gemm_packed_##suffix, sp_narrow_64<sp_tensor_##suffix>, 2)                     \
+    SP_NARROW_ENTRY(gemm_packed_128_##suffix, sp_narrow_128<sp_tensor_##suffix>, 1)
+
+SP_NARROW_PRODUCTS(tf32)
+SP_NARROW_PRODUCTS(f16)
+SP_NARROW_PRODUCTS(bf16)
+
+/* A thread for each 16 bytes. Neighbouring threads have neighbouring elements of b. */
+template <class E>
+SP_CUDA_FUNCTION void sp_narrow_pack(const sp_gpu_bindings &bindings,
+                                     const sp_gemm_pack_constants &k)
+{
+    constexpr int elements = 16 / E::bytes, parts = SP_NARROW_BYTES / 16;
+    const float *b = (const float *)bindings.at[0];
+    char *to = (char *)bindings.at[1];
+    const int64_t columns = sp_cuda_tiles(k.columns, SP_NARROW_LINES) * SP_NARROW_LINES;
+    const int64_t count = sp_cuda_tiles(k.depth, elements * parts) * parts * columns;
+    const bool is_along = k.depth_stride == 1;
+    const bool is_wide = is_along && ((uint64_t)b & 15) == 0 && (k.column_stride & 3) == 0 &&
+                         k.depth % elements == 0;
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < count; i += sp_thread_stride()) {
+        int64_t chunk = i;
+        const int64_t inner = sp_take_coordinate(&chunk, is_along ? parts : columns);
+        const int64_t outer = sp_take_coordinate(&chunk, is_along ? columns : parts);
+        const int64_t column = is_along ? outer : inner, part = is_along ? inner : outer;
+        const int64_t depth = (chunk * parts + part) * elements;
+        const float *from = b + depth * k.depth_stride + column * k.column_stride;
+        char *place = to + (chunk * columns + column) * SP_NARROW_BYTES + part * 16;
+        const int64_t rest = column < k.columns ? k.depth - depth : 0;
+#pragma unroll
+        for (int j = 0; j < elements; j += 4) {
+            float4 x = {0, 0, 0, 0};
+            if (is_wide) {
+                if (rest > 0) x = *(const float4 *)(from + j);
+            } else {
+                if (rest > j) x.x = from[j * k.depth_stride];
+                if (rest > j + 1) x.y = from[(j + 1) * k.depth_stride];
+                if (rest > j + 2) x.z = from[(j + 2) * k.depth_stride];
+                if (rest > j + 3) x.w = from[(j + 3) * k.depth_stride];
+            }
+            sp_store_rounded(E(), x, place + j * E::bytes);
+        }
+    }
+}
+
+#define SP_NARROW_PACK(suffix)                                                                     \
+    SP_CUDA_KERNEL(narrow_pack_##suffix, sp_gemm_pack_constants)                                     \
+    {                                                                                              \
+        sp_narrow_pack<sp_tensor_##suffix>(bindings, k);                                           \
+    }
+
+SP_NARROW_PACK(tf32)
+SP_NARROW_PACK(f16)
+SP_NARROW_PACK(bf16)

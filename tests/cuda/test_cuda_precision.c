@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A precision of products: which devices have it, what it changes and what not, on the fake driver,
+ * whose kernels are the cpu's. */
+#include <streampool/stream.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "device/cuda/cuda_api.h"
+#include "fake_cuda.h"
+#include "precision_fixture.h"
+#include "segment_fixture.h"
+
+/* A left operand is packed from 128 rows on, with 512 columns. */
+static const precision_sizes sizes = {70, 512, 33};
+enum { MOST_ROWS = 140 };
+
+static const sp_precision precisions[] = {SP_PRECISION_TF32, SP_PRECISION_F16, SP_PRECISION_BF16};
+
+static sp_model load(sp_device device, sp_precision precision, bool is_exact)
+{
+    sp_model model = {0};
+    const sp_model_options options = {.device = device, .precision = precision};
+    CHECK_OK(precision_load(&sizes, is_exact, &options, &model));
+    return model;
+}
+
+/* y of all rows at once, to be freed. */
+static float *run_all(sp_model model, bool is_exact)
+{
+    float *x = precision_rows(&sizes, is_exact, MOST_ROWS);
+    float *y = sp_malloc((size_t)(MOST_ROWS * sizes.columns) * sizeof *y);
+    CHECK_OK(precision_run(model, &sizes, x, MOST_ROWS, y));
+    sp_free(x);
+    return y;
+}
+
+static float *run_on_cpu(bool is_exact)
+{
+    const sp_model model = load((sp_device){0}, SP_PRECISION_DEFAULT, is_exact);
+    float *y = run_all(model, is_exact);
+    CHECK_OK(sp_model_release(model));
+    return y;
+}
+
+static const uint64_t all = (uint64_t)MOST_ROWS * 33;
+
+TEST(without_a_precision_a_gpu_has_the_bits_of_the_cpu)
+{
+    const sp_device device = segment_begin();
+    float *want = run_on_cpu(false);
+    const sp_model model = load(device, SP_PRECISION_DEFAULT, false);
+    float *got = run_all(model, false);
+    CHECK_EQ_MEM(got, want, all * sizeof *got);
+    CHECK_EQ_INT(model_info_of(model).precision, SP_PRECISION_DEFAULT);
+    sp_free(got);
+    sp_free(want);
+    CHECK_OK(sp_model_release(model));
+    segment_end();
+}
+
+TEST(each_precision_rounds_operands_and_keeps_sums)
+{
+    const sp_device device = segment_begin();
+    float *want = run_on_cpu(false), *exact = run_on_cpu(true);
+    for (size_t i = 0; i < SP_COUNT_OF(precisions); i++) {
+        const sp_model model = load(device, precisions[i], false);
+        float *got = run_all(model, false);
+        const double difference = precision_difference(got, want, all);
+        test_note("precision %d: a difference of %.2g", (int)precisions[i], difference);
+        CHECK(difference > 0 && difference < precision_bound(precisions[i]));
+        CHECK_EQ_INT(model_info_of(model).precision, precisions[i]);
+        CHECK_EQ_U64(model_info_of(model).cpu_step_count, 0);
+        CHECK_OK(sp_model_release(model));
+        sp_free(got);
+        const sp_model of_integers = load(device, precisions[i], true);
+        got = run_all(of_integers, true);
+        CHECK_EQ_MEM(got, exact, all * sizeof *got);
+        CHECK_OK(sp_model_release(of_integers));
+        sp_free(got);
+    }
+    sp_free(want);
+    sp_free(exact);
+    segment_end();
+}
+
+TEST(a_row_has_the_same_bits_with_any_number_of_rows)
+{
+    const sp_device device = segment_begin();
+    float *x = precision_rows(&sizes, false, MOST_ROWS);
+    float *y = sp_malloc(all * sizeof *y);
+    for (size_t i = 0; i < SP_COUNT_OF(precisions); i++) {
+        const sp_model model = load(device, precisions[i], false);
+        float *want = run_all(model, false);
+        for (int64_t rows = 1; rows < MOST_ROWS; rows += rows < 20 ? 1 : 27) {
+            CHECK_OK(precision_run(model, &sizes, x, rows, y));
+            CHECK_EQ_MEM(y, want, (uint64_t)(rows * sizes.columns) * sizeof *y);
+        }
+        sp_free(want);
+        CHECK_OK(sp_model_release(model));
+    }
+    sp_free(x);
+    sp_free(y);
+    segment_end();
+}
+
+TEST(weights_are_packed_in_the_type)
+{
+    const sp_device device = segment_begin();
+    /* Chunks of 128 bytes of the depth, and columns in groups of eight. */
+    const uint64_t halves = 128 * (2 * 512 + 8 * 40), words = 128 * (3 * 512 + 16 * 40);
+    for (size_t i = 0; i < SP_COUNT_OF(precisions); i++) {
+        const sp_model model = load(device, precisions[i], false);
+        float *y = run_all(model, false);
+        CHECK_EQ_U64(model_info_of(model).packed_bytes,
+                     precisions[i] == SP_PRECISION_TF32 ? words : halves);
+        sp_free(y);
+        CHECK_OK(sp_model_release(model));
+    }
+    segment_end();
+}
+
+TEST(products_that_a_user_moves_to_the_cpu_round_too)
+{
+    const sp_device device = segment_begin();
+    const sp_model own = load(device, SP_PRECISION_BF16, false);
+    float *want = run_all(own, false);
+    segment_set_ops("MatMul,Gemm");
+    const sp_model moved = load(device, SP_PRECISION_BF16, false);
+    float *got = run_all(moved, false);
+    CHECK(model_info_of(moved).cpu_step_count > 0);
+    CHECK_EQ_MEM(got, want, all * sizeof *got); /* the fake driver's kernels are the cpu's */
+    sp_free(got);
+    sp_free(want);
+    CHECK_OK(sp_model_release(own));
+    CHECK_OK(sp_model_release(moved));
+    segment_set_ops(NULL);
+    segment_end();
+}
+
+/* ---- refusals ---- */
+
+static void check_refused(sp_device device, const char *name)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(precisions); i++) {
+        sp_model model = {1};
+        const sp_model_options options = {.device = device, .precision = precisions[i]};
+        CHECK_STATUS(precision_load(&sizes, false, &options, &model), SP_UNSUPPORTED);
+        CHECK(strstr(sp_last_error(), "compute capability 8.0") != NULL);
+        CHECK(strstr(sp_last_error(), name) != NULL);
+        CHECK_EQ_U64(model.bits, 0);
+    }
+}
+
+TEST(devices_without_tensor_cores_refuse_the_load)
+{
+    sp_device null = {0};
+    segment_begin();
+    check_refused((sp_device){0}, "cpu");
+    CHECK_OK(sp_device_open("null", &null));
+    check_refused(null, "null");
+    segment_end();
+    fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 7);
+    check_refused(segment_begin(), "cuda:0");
+    segment_end();
+}
+
+TEST(a_precision_that_does_not_exist_is_invalid)
+{
+    sp_model model = {1};
+    const sp_model_options options = {.device = segment_begin(), .precision = (sp_precision)4};
+    CHECK_STATUS(precision_load(&sizes, false, &options, &model), SP_INVALID);
+    CHECK(strstr(sp_last_error(), "precision is 4; it can be 3 at most") != NULL);
+    CHECK_EQ_U64(model.bits, 0);
+    segment_end();
+}
+
+typedef struct inside {
+    sp_model model;
+    const float *x;
+    float y[33];
+    sp_status status;
+    char message[SP_ERROR_BYTES];
+} inside;
+
+static void run_inside(void *ctx, sp_status status)
+{
+    inside *in = ctx;
+    CHECK_OK(status);
+    in->status = precision_run(in->model, &sizes, in->x, 1, in->y);
+    snprintf(in->message, sizeof in->message, "%s", sp_last_error());
+}
+
+TEST(a_run_in_a_host_function_is_refused_and_others_are_not)
+{
+    const sp_device device = segment_begin();
+    sp_stream stream;
+    float *x = precision_rows(&sizes, false, 1);
+    const sp_precision tried[] = {SP_PRECISION_DEFAULT, SP_PRECISION_BF16};
+    for (size_t i = 0; i < SP_COUNT_OF(tried); i++) {
+        inside in = {.model = load(device, tried[i], false), .x = x};
+        CHECK_OK(precision_run(in.model, &sizes, x, 1, in.y));
+        CHECK_OK(sp_stream_current((sp_device){0}, &stream));
+        CHECK_OK(sp_stream_host_function(stream, run_inside, &in));
+        CHECK_OK(sp_stream_synchronize(stream));
+        CHECK_STATUS(in.status, i == 0 ? SP_OK : SP_UNSUPPORTED);
+        if (i > 0) CHECK(strstr(in.message, "which has other bits") != NULL);
+        CHECK_OK(precision_run(in.model, &sizes, x, 1, in.y));
+        CHECK_OK(sp_model_release(in.model));
+    }
+    sp_free(x);
+    segment_end();
+}
+
+TEST_MAIN
