@@ -93,6 +93,7 @@ struct sp_op_call {
     sp_op_value *outputs;
     uint32_t input_count, output_count;
     sp_precision precision; /* of products with packed matrices (docs/decisions/0072) */
+    bool packs_left;        /* of such a product, whatever its size; the same bits. For tests */
     /* Input elements per output element, if not about one: products of a sum, elements of a window;
      * or bytes of an intermediate result that can be far larger than input and output. Set by the
      * shape rule. */

@@ -274,12 +274,16 @@ void fake_kernels_begin(void)
     ADD_VARIANT(conv_f32, "conv_square_64_f32")
     ADD_VARIANT(conv_f32, "conv_square_128_f32")
     ADD_VARIANT(conv_f32, "conv_small_f32")
-    ADD_VARIANT(gemm_narrow_tf32, "gemm_narrow_32_tf32")
-    ADD_VARIANT(gemm_packed_tf32, "gemm_packed_128_tf32")
-    ADD_VARIANT(gemm_narrow_f16, "gemm_narrow_32_f16")
-    ADD_VARIANT(gemm_packed_f16, "gemm_packed_128_f16")
-    ADD_VARIANT(gemm_narrow_bf16, "gemm_narrow_32_bf16")
-    ADD_VARIANT(gemm_packed_bf16, "gemm_packed_128_bf16")
+#define ADD_NARROW(type)                                                                           \
+    ADD_VARIANT(gemm_narrow_##type, "gemm_narrow_deep_" #type)                                     \
+    ADD_VARIANT(gemm_narrow_##type, "gemm_narrow_32_" #type)                                       \
+    ADD_VARIANT(gemm_narrow_##type, "gemm_narrow_64_" #type)                                       \
+    ADD_VARIANT(gemm_packed_##type, "gemm_packed_wide_" #type)                                     \
+    ADD_VARIANT(gemm_packed_##type, "gemm_packed_128_" #type)
+    ADD_NARROW(tf32)
+    ADD_NARROW(f16)
+    ADD_NARROW(bf16)
+#undef ADD_NARROW
 #undef ADD_VARIANT
     fake_cuda_set_image(image);
     fake_nvrtc_accept_all(true);

@@ -207,28 +207,25 @@ static void make_matmul(data_random *random, kernel_case *c)
     add_random(c, random, SP_F32, &b);
 }
 
-/* Some are large enough for a packed left operand. */
 static void make_narrow_gemm(data_random *random, kernel_case *c)
 {
     make_gemm(random, c);
     c->precision = (sp_precision)pick(random, SP_PRECISION_TF32, SP_PRECISION_BF16);
     c->packs = true;
+    c->packs_left = one_in(random, 2);
 }
 
 static void make_narrow_matmul(data_random *random, kernel_case *c)
 {
-    int64_t m = pick_size(random, 100), n = pick_size(random, 100), k = pick_size(random, 80);
-    if (one_in(random, 2)) {
-        m = pick(random, 128, 150);
-        n = pick(random, 512, 530);
-    } else if (one_in(random, 3)) { /* of several segments */
-        k = pick(random, 250, 1400);
-    }
+    const int64_t m = pick_size(random, 150), n = pick_size(random, 150);
+    int64_t k = pick_size(random, 80);
+    if (one_in(random, 3)) k = pick(random, 250, 1400); /* of several segments */
     c->op = "MatMul";
     c->version = 13;
     c->activation = pick_activation(random);
     c->precision = (sp_precision)pick(random, SP_PRECISION_TF32, SP_PRECISION_BF16);
     c->packs = true;
+    c->packs_left = one_in(random, 2);
     const sp_shape a = {.rank = 3, .dims = {1, m, k}}, b = shape_2d(k, n);
     add_random(c, random, SP_F32, &a);
     add_random(c, random, SP_F32, &b);

@@ -19,6 +19,7 @@ typedef struct kernel_case {
     uint32_t input_count, output_count;
     bool is_known[KERNEL_CASE_INPUTS]; /* to the shape rule: a shape-determining input */
     sp_precision precision;            /* of a product */
+    bool packs_left;                   /* of such a product */
     bool packs;                        /* packs input 1 first, if the op can */
     bool in_place;                     /* the output over the input, if the op can */
     sp_activation activation;          /* of the finished output, if the op's kernel can */

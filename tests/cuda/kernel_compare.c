@@ -332,7 +332,8 @@ static bool infer_call(both *b)
                            .outputs = b->outputs,
                            .input_count = what->input_count,
                            .output_count = what->output_count,
-                           .precision = what->precision};
+                           .precision = what->precision,
+                           .packs_left = what->packs_left};
     return sp__op_check(&b->call) == SP_OK && sp__op_infer(&b->call) == SP_OK;
 }
 

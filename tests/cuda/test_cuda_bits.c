@@ -42,7 +42,9 @@ static bool set_next_narrow_tile(const sp_gpu_kernel *gpu, const void *constants
     };
     for (size_t i = 0; i < SP_COUNT_OF(kernels); i++) {
         if (gpu != sp__cuda_kernels()[kernels[i].id].gpu) continue;
-        kernels[i].launch(constants, turn++ % SP_CUDA_NARROW_TILES, out);
+        const bool is_packed = i >= SP_COUNT_OF(kernels) / 2; /* as the list is sorted */
+        kernels[i].launch(constants,
+                          turn++ % (is_packed ? SP_CUDA_PACKED_TILES : SP_CUDA_NARROW_TILES), out);
         return true;
     }
     return false;

@@ -14,7 +14,6 @@
 #include "precision_fixture.h"
 #include "segment_fixture.h"
 
-/* A left operand is packed from 128 rows on, with 512 columns. */
 static const precision_sizes sizes = {70, 512, 33};
 enum { MOST_ROWS = 140 };
 
@@ -104,6 +103,30 @@ TEST(a_row_has_the_same_bits_with_any_number_of_rows)
     }
     sp_free(x);
     sp_free(y);
+    segment_end();
+}
+
+/* From 128 rows on the left operand of the first product is packed by a step of its own. */
+TEST(a_row_has_the_same_bits_in_a_product_whose_left_operand_is_packed)
+{
+    static const precision_sizes wide = {9, 16384, 2};
+    static const int64_t rows[] = {1, 127, 128, 133};
+    const sp_device device = segment_begin();
+    const sp_model_options options = {.device = device, .precision = SP_PRECISION_BF16};
+    sp_model model = {0};
+    CHECK_OK(precision_load(&wide, false, &options, &model));
+    float *x = precision_rows(&wide, false, 133);
+    float want[2 * 133], got[2 * 133];
+    for (int64_t row = 0; row < 133; row++) {
+        CHECK_OK(precision_run(model, &wide, x + row * 9, 1, want + row * 2));
+    }
+    for (size_t i = 0; i < SP_COUNT_OF(rows); i++) {
+        CHECK_OK(precision_run(model, &wide, x, rows[i], got));
+        CHECK_EQ_MEM(got, want, (uint64_t)rows[i] * 2 * sizeof(float));
+        CHECK_EQ_U64(model_info_of(model).step_count, rows[i] < 128 ? 2 : 3);
+    }
+    sp_free(x);
+    CHECK_OK(sp_model_release(model));
     segment_end();
 }
 

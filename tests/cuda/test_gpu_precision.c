@@ -107,7 +107,9 @@ static void check_rows(sp_device device, const precision_sizes *sizes, size_t wh
 
 TEST(a_row_has_the_same_bits_with_1_to_4096_rows)
 {
-    static const precision_sizes sizes[] = {{256, 512, 128}, {512, 512, 512}, {1000, 203, 517}};
+    /* The last one packs the left operand of its first product from 512 rows on. */
+    static const precision_sizes sizes[] = {
+        {256, 512, 128}, {512, 512, 512}, {1000, 203, 517}, {1100, 4096, 64}};
     sp_device device;
     if (sp_device_open("cuda:0", &device) != SP_OK) SKIP("no GPU");
     for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {

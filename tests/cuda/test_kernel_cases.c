@@ -54,7 +54,8 @@ static void check_row(const kernel_case *what)
                        .outputs = outputs,
                        .input_count = what->input_count,
                        .output_count = what->output_count,
-                       .precision = what->precision};
+                       .precision = what->precision,
+                       .packs_left = what->packs_left};
     if (what->packs && op->pack != NULL) inputs[1].is_packed = true;
     if (sp__op_check(&call) != SP_OK || sp__op_infer(&call) != SP_OK) return;
     const sp_kernel *table = sp__cpu_kernels(SP_CPU_PORTABLE);

@@ -91,7 +91,7 @@ typedef struct narrow_tile {
       TILE_BYTES(rows, columns, groups, stages, is_raw, 4)}},
 static const narrow_tile narrow_tiles[SP_CUDA_NARROW_TILES] = {
     SP_CUDA_NARROW_TILE_LIST(NARROW_TILE)};
-static const narrow_tile packed_tiles[SP_CUDA_NARROW_TILES] = {
+static const narrow_tile packed_tiles[SP_CUDA_PACKED_TILES] = {
     SP_CUDA_PACKED_TILE_LIST(NARROW_TILE)};
 #undef NARROW_TILE
 #undef TILE_BYTES
@@ -105,36 +105,56 @@ static void set_narrow(const sp_gemm_constants *k, const narrow_tile *tile, uint
     out->variant = variant;
 }
 
-/* The larger one of two tiles, if there are enough of it and it fits. */
-static uint32_t pick_narrow(const sp_gemm_constants *k, const narrow_tile *tiles,
-                            uint32_t shared_bytes, uint32_t element_bytes)
+static int64_t narrow_blocks(const sp_gemm_constants *k, const narrow_tile *tile)
 {
-    const narrow_tile *large = &tiles[1];
-    const int64_t count =
-        sp_cuda_tiles(k->rows, large->rows) * sp_cuda_tiles(k->columns, large->columns);
-    const bool is_enough = k->rows > large->rows / 2 && count >= SP_CUDA_ENOUGH_BLOCKS * 3 / 4;
-    return is_enough && large->bytes[element_bytes == 4] <= shared_bytes;
+    return sp_cuda_tiles(k->rows, tile->rows) * sp_cuda_tiles(k->columns, tile->columns);
 }
 
-#define NARROW_LAUNCH(kind, type, large, element_bytes)                                            \
+/* The tile that is expected to be fastest, by measurements (bench/NOTES.md): a deep product whose
+ * smallest tiles fit the processors at once, else the smallest tile of which there are not too
+ * many. */
+static uint32_t pick_narrow(const sp_gemm_constants *k)
+{
+    enum { FEW, DEEP, MIDDLE, LARGE };
+    const int64_t enough = SP_CUDA_ENOUGH_BLOCKS;
+    if (k->depth >= 1024 && narrow_blocks(k, &narrow_tiles[DEEP]) <= enough) return DEEP;
+    if (narrow_blocks(k, &narrow_tiles[FEW]) <= 2 * enough) return FEW;
+    return narrow_blocks(k, &narrow_tiles[MIDDLE]) <= enough * 5 / 4 ? MIDDLE : LARGE;
+}
+
+/* The largest tile of which there are enough. */
+static uint32_t pick_packed(const sp_gemm_constants *k)
+{
+    uint32_t tile = SP_CUDA_PACKED_TILES - 1;
+    while (tile > 0 && narrow_blocks(k, &packed_tiles[tile]) < SP_CUDA_ENOUGH_BLOCKS * 3 / 4) {
+        tile--;
+    }
+    return tile;
+}
+
+#define NARROW_LAUNCH(kind, type, element_bytes, ...)                                              \
     void sp__cuda_launch_##kind##_##type(const sp_gemm_constants *k, uint32_t tile,                \
                                          sp_launch_shape *out)                                     \
     {                                                                                              \
-        const sp_gpu_kernel *variant = &sp__cuda_variant_gemm_##kind##_##large##_##type;           \
-        set_narrow(k, &kind##_tiles[tile], element_bytes, tile > 0 ? variant : NULL, out);         \
+        static const sp_gpu_kernel *const variants[] = {NULL, __VA_ARGS__};                        \
+        set_narrow(k, &kind##_tiles[tile], element_bytes, variants[tile], out);                    \
     }                                                                                              \
     void sp__cuda_tiled_##kind##_##type(const void *constants, uint32_t shared_bytes,              \
                                         sp_launch_shape *out)                                      \
     {                                                                                              \
-        const uint32_t tile = pick_narrow(constants, kind##_tiles, shared_bytes, element_bytes);   \
+        uint32_t tile = pick_##kind(constants);                                                    \
+        if (kind##_tiles[tile].bytes[(element_bytes) == 4] > shared_bytes) tile = 0;               \
         sp__cuda_launch_##kind##_##type(constants, tile, out);                                     \
     }
-NARROW_LAUNCH(narrow, tf32, 32, 4)
-NARROW_LAUNCH(narrow, f16, 32, 2)
-NARROW_LAUNCH(narrow, bf16, 32, 2)
-NARROW_LAUNCH(packed, tf32, 128, 4)
-NARROW_LAUNCH(packed, f16, 128, 2)
-NARROW_LAUNCH(packed, bf16, 128, 2)
+#define NARROW_LAUNCHES(type, element_bytes)                                                       \
+    NARROW_LAUNCH(narrow, type, element_bytes, &sp__cuda_variant_gemm_narrow_deep_##type,          \
+                  &sp__cuda_variant_gemm_narrow_32_##type,                                         \
+                  &sp__cuda_variant_gemm_narrow_64_##type)                                         \
+    NARROW_LAUNCH(packed, type, element_bytes, &sp__cuda_variant_gemm_packed_wide_##type,          \
+                  &sp__cuda_variant_gemm_packed_128_##type)
+NARROW_LAUNCHES(tf32, 4)
+NARROW_LAUNCHES(f16, 2)
+NARROW_LAUNCHES(bf16, 2)
 
 static void set_narrow_pack(const sp_gemm_pack_constants *k, int64_t element_bytes,
                             sp_launch_shape *out)

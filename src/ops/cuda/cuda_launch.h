@@ -68,7 +68,8 @@ void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
 
 /* The tiles of narrow products, and of those with both operands packed, by their index in
  * SP_CUDA_NARROW_TILE_LIST and SP_CUDA_PACKED_TILE_LIST. */
-#define SP_CUDA_NARROW_TILES 2
+#define SP_CUDA_NARROW_TILES 4
+#define SP_CUDA_PACKED_TILES 3
 #define SP_CUDA_NARROW_LAUNCH_LIST(X)                                                              \
     X(narrow_tf32)                                                                                 \
     X(narrow_f16)                                                                                  \

@@ -18,13 +18,16 @@
     X(conv_small_f32)
 
 /* The same of the program with narrow products. */
+#define SP_CUDA_TENSOR_VARIANTS(X, type)                                                           \
+    X(gemm_narrow_deep_##type)                                                                     \
+    X(gemm_narrow_32_##type)                                                                       \
+    X(gemm_narrow_64_##type)                                                                       \
+    X(gemm_packed_wide_##type)                                                                     \
+    X(gemm_packed_128_##type)
 #define SP_CUDA_TENSOR_VARIANT_LIST(X)                                                             \
-    X(gemm_narrow_32_tf32)                                                                         \
-    X(gemm_narrow_32_f16)                                                                          \
-    X(gemm_narrow_32_bf16)                                                                         \
-    X(gemm_packed_128_tf32)                                                                        \
-    X(gemm_packed_128_f16)                                                                         \
-    X(gemm_packed_128_bf16)
+    SP_CUDA_TENSOR_VARIANTS(X, tf32)                                                               \
+    SP_CUDA_TENSOR_VARIANTS(X, f16)                                                                \
+    SP_CUDA_TENSOR_VARIANTS(X, bf16)
 
 #define SP_CUDA_THREADS 256
 /* Of a recurrent layer. */
@@ -125,13 +128,17 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
 
 /* The tiles of narrow products: X(name, rows, columns, rows and columns of a warp, groups of warps,
  * stages, is_raw), see gemm/narrow.cuh. The first of each list is the kernel's (gemm_narrow_TYPE,
- * gemm_packed_TYPE), the other ones are of variants with the tile's name in theirs. */
+ * gemm_packed_TYPE), and fits a block of every GPU; the other ones are of variants with the tile's
+ * name in theirs. */
 #define SP_CUDA_NARROW_TILE_LIST(X)                                                                \
-    X(16, 16, 32, 16, 16, 4, 3, 1)                                                                 \
-    X(32, 32, 64, 16, 32, 2, 3, 1)
+    X(few, 16, 32, 16, 16, 2, 5, 1)                                                                \
+    X(deep, 16, 16, 16, 16, 8, 3, 1)                                                               \
+    X(32, 32, 64, 16, 32, 2, 3, 1)                                                                 \
+    X(64, 64, 64, 32, 32, 1, 4, 1)
 #define SP_CUDA_PACKED_TILE_LIST(X)                                                                \
-    X(64, 64, 64, 32, 32, 1, 4, 0)                                                                 \
-    X(128, 128, 128, 64, 32, 1, 4, 0)
+    X(packed, 64, 64, 32, 32, 1, 4, 0)                                                             \
+    X(wide, 64, 128, 32, 32, 1, 4, 0)                                                              \
+    X(128, 128, 128, 64, 32, 1, 3, 0)
 /* From one row or column to the next in shared memory. */
 #define SP_CUDA_NARROW_PITCH (SP_NARROW_BYTES + 16)
 /* Shared memory of a tile of elements of `size` bytes: stages of both operands for each group, and

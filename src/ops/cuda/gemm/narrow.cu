@@ -58,9 +58,12 @@ SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
         sp_narrow_product<T>(bindings, k, (char *)pool);                                           \
     }
 #define SP_NARROW_PRODUCTS(suffix)                                                                 \
-    SP_NARROW_ENTRY(gemm_narrow_##suffix, sp_narrow_16<sp_tensor_##suffix>, 1)                     \
+    SP_NARROW_ENTRY(gemm_narrow_##suffix, sp_narrow_few<sp_tensor_##suffix>, 2)                    \
+    SP_NARROW_ENTRY(gemm_narrow_deep_##suffix, sp_narrow_deep<sp_tensor_##suffix>, 1)              \
     SP_NARROW_ENTRY(gemm_narrow_32_##suffix, sp_narrow_32<sp_tensor_##suffix>, 1)                  \
-    SP_NARROW_ENTRY(gemm_packed_##suffix, sp_narrow_64<sp_tensor_##suffix>, 2)                     \
+    SP_NARROW_ENTRY(gemm_narrow_64_##suffix, sp_narrow_64<sp_tensor_##suffix>, 2)                  \
+    SP_NARROW_ENTRY(gemm_packed_##suffix, sp_narrow_packed<sp_tensor_##suffix>, 2)                 \
+    SP_NARROW_ENTRY(gemm_packed_wide_##suffix, sp_narrow_wide<sp_tensor_##suffix>, 1)              \
     SP_NARROW_ENTRY(gemm_packed_128_##suffix, sp_narrow_128<sp_tensor_##suffix>, 1)
 
 SP_NARROW_PRODUCTS(tf32)

@@ -73,9 +73,13 @@ static const narrow_kernels narrow[] = {
                            SP_KERNEL_ID_gemm_packed_bf16},
 };
 
-/* Elements of the left operand, and columns that read each, from which on a kernel that rounds them
- * once costs less than it saves. Changes no bit. */
-enum { PACKED_ROWS = 128, PACKED_COLUMNS = 512 };
+/* Is the product so large that a kernel that rounds the left operand once costs less than it saves
+ * (bench/NOTES.md)? Changes no bit. */
+static bool is_left_packed(const sp_gemm_constants *k)
+{
+    const double outputs = (double)k->rows * (double)k->columns;
+    return outputs >= 0x1p21 || outputs * (double)k->depth >= 0x1p31;
+}
 
 bool sp__gemm_may_be_narrow(const sp_op_call *call)
 {
@@ -105,8 +109,8 @@ static sp_status emit_narrow_pack(const sp_op_call *call, sp_lowering *lowering,
 static sp_status emit_narrow(const sp_op_call *call, sp_lowering *lowering, sp_gemm_constants *k)
 {
     const narrow_kernels *kernels = &narrow[call->precision];
-    const bool is_left_packed = k->rows >= PACKED_ROWS && k->columns >= PACKED_COLUMNS;
-    if (is_left_packed) {
+    const bool is_packed = call->packs_left || is_left_packed(k);
+    if (is_packed) {
         const sp_gemm_pack_constants left = {.depth = k->depth,
                                              .columns = k->rows,
                                              .depth_stride = k->a_depth,
@@ -117,10 +121,10 @@ static sp_status emit_narrow(const sp_op_call *call, sp_lowering *lowering, sp_g
     k->is_padded = k->is_b_constant = true;
     sp__gemm_choose_tile(k);
     sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, is_left_packed ? kernels->of_packed : kernels->product, k,
+    SP_TRY(sp__lower_dispatch(lowering, is_packed ? kernels->of_packed : kernels->product, k,
                               sizeof(*k), &dispatch));
     dispatch->multiply_adds = gemm_multiply_adds(k, 1);
-    if (is_left_packed) sp__lower_bind_scratch(dispatch, lowering, 0, false);
+    if (is_packed) sp__lower_bind_scratch(dispatch, lowering, 0, false);
     else sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_packed(dispatch, 1, narrow_bytes(call->precision, k->depth, k->columns));
     if (k->has_c) sp__lower_bind_input(dispatch, call, 2);

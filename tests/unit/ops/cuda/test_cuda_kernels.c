@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/cuda_launch.h"
 #include "ops/op_kernels.h"
 #include "ops/registry.h"
 #include "support/test.h"
@@ -362,6 +363,37 @@ TEST(a_product_fits_blocks_with_less_memory)
     }
     shared_bytes = 48 * 1024;
     CHECK_EQ_U64(seen, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8); /* 1, 2, 4 groups and both squares */
+}
+
+TEST(a_narrow_product_fits_blocks_with_less_memory)
+{
+    static const uint32_t limits[] = {99 * 1024, 163 * 1024, 227 * 1024};
+    static const sp_kernel_id kernels[] = {
+#define NARROW(name) SP_KERNEL_ID_gemm_##name,
+        SP_CUDA_NARROW_LAUNCH_LIST(NARROW)
+#undef NARROW
+    };
+    for (size_t i = 0; i < SP_COUNT_OF(limits) * SP_COUNT_OF(kernels); i++) {
+        const sp_gpu_kernel *seen[SP_CUDA_NARROW_TILES] = {NULL};
+        uint32_t count = 0;
+        shared_bytes = limits[i % SP_COUNT_OF(limits)];
+        for (int64_t m = 1; m < 10000; m = m * 2 + 1) {
+            for (int64_t n = 1; n < 100000; n = n * 3 + 1) {
+                const sp_gemm_constants gemm = {
+                    .rows = m, .columns = n, .depth = m % 3 == 0 ? 64 : 2048};
+                const sp_launch_shape shape = shape_of(kernels[i / SP_COUNT_OF(limits)], &gemm);
+                uint32_t at = 0;
+                while (at < count && seen[at] != shape.variant) at++;
+                REQUIRE(at < SP_CUDA_NARROW_TILES);
+                if (at == count) seen[count++] = shape.variant;
+            }
+        }
+        /* With most memory each tile is launched. */
+        const bool is_packed = i / SP_COUNT_OF(limits) >= SP_COUNT_OF(kernels) / 2;
+        const uint32_t all = is_packed ? SP_CUDA_PACKED_TILES : SP_CUDA_NARROW_TILES;
+        if (shared_bytes == 227 * 1024) CHECK_EQ_U64(count, all);
+    }
+    shared_bytes = 48 * 1024;
 }
 
 TEST(attention_fits_blocks_with_less_memory)
