@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu's narrow products: golden bits, the same on every instruction set and with a packed left
+ * operand; each sum against the rule written as a plain loop. */
+#include <math.h>
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "ops/cpu/arch/kernels.h"
+#include "ops/lowering.h"
+#include "support/model_data.h"
+#include "support/test.h"
+
+enum { ROWS = 5, COLUMNS = 19, DEPTH = 333, PADDED_COLUMNS = 24 };
+enum { MOST_BYTES = 12 * 128 * PADDED_COLUMNS }; /* of a packed operand: 11 chunks of 128 bytes */
+
+typedef struct narrow_type {
+    sp_kernel_id pack, product, of_packed;
+    int fraction_bits;
+    int64_t segment;
+    uint64_t hash;
+} narrow_type;
+
+static const narrow_type types[] = {
+    {SP_KERNEL_ID_narrow_pack_tf32, SP_KERNEL_ID_gemm_narrow_tf32, SP_KERNEL_ID_gemm_packed_tf32,
+     10, 128, 0x0ca9552c47b32f90},
+    {SP_KERNEL_ID_narrow_pack_f16, SP_KERNEL_ID_gemm_narrow_f16, SP_KERNEL_ID_gemm_packed_f16, 10,
+     256, 0x2f1228512febff05},
+    {SP_KERNEL_ID_narrow_pack_bf16, SP_KERNEL_ID_gemm_narrow_bf16, SP_KERNEL_ID_gemm_packed_bf16, 7,
+     256, 0xce6e3781b0913c6d},
+};
+
+static float a[ROWS * DEPTH], b[DEPTH * COLUMNS];
+
+/* Numbers from 0.5 to 1 in size, so that no type has them as subnormals. */
+static void fill(void)
+{
+    data_random random = {17};
+    for (int i = 0; i < ROWS * DEPTH; i++) a[i] = data_next(&random) % 2 == 0 ? 0.5f : -0.5f;
+    for (int i = 0; i < DEPTH * COLUMNS; i++) b[i] = data_next(&random) % 2 == 0 ? 0.5f : -0.5f;
+    for (int i = 0; i < ROWS * DEPTH; i++) {
+        a[i] += copysignf((float)(data_next(&random) >> 40) * 0x1p-25f, a[i]);
+    }
+    for (int i = 0; i < DEPTH * COLUMNS; i++) {
+        b[i] += copysignf((float)(data_next(&random) >> 40) * 0x1p-25f, b[i]);
+    }
+}
+
+static void run(sp_cpu_isa isa, sp_kernel_id id, void *const *bindings, const void *constants)
+{
+    static const uint32_t one[3] = {1, 1, 1};
+    CHECK_OK(sp__kernel_run_grid(&sp__cpu_kernels(isa)[id], one, bindings, constants));
+}
+
+static void multiply(sp_cpu_isa isa, const narrow_type *type, bool is_packed, float *y)
+{
+    static _Alignas(64) unsigned char left[MOST_BYTES], right[MOST_BYTES];
+    const sp_gemm_pack_constants of_b = {DEPTH, COLUMNS, COLUMNS, 1},
+                                 of_a = {DEPTH, ROWS, 1, DEPTH};
+    const sp_gemm_constants k = {.rows = ROWS,
+                                 .columns = COLUMNS,
+                                 .depth = DEPTH,
+                                 .a_row = DEPTH,
+                                 .a_depth = 1,
+                                 .tile_rows = ROWS,
+                                 .tile_panels = 2,
+                                 .alpha = 1,
+                                 .beta = 1};
+    run(isa, type->pack, (void *[]){b, right}, &of_b);
+    run(isa, type->pack, (void *[]){a, left}, &of_a);
+    if (is_packed) run(isa, type->of_packed, (void *[]){left, right, y}, &k);
+    else run(isa, type->product, (void *[]){a, right, y}, &k);
+}
+
+/* To nearest even: rint rounds so. */
+static float rounded(float x, int bits)
+{
+    int exponent;
+    const double fraction = frexp((double)x, &exponent);
+    return (float)ldexp(rint(ldexp(fraction, bits + 1)), exponent - bits - 1);
+}
+
+static float rule(const narrow_type *type, int row, int column)
+{
+    float sum = 0;
+    for (int64_t first = 0; first < DEPTH; first += type->segment) {
+        float chain = 0;
+        for (int64_t k = first; k < DEPTH && k < first + type->segment; k++) {
+            chain = fmaf(rounded(a[row * DEPTH + k], type->fraction_bits),
+                         rounded(b[k * COLUMNS + column], type->fraction_bits), chain);
+        }
+        sum += chain;
+    }
+    return sum;
+}
+
+TEST(narrow_products_are_chains_of_rounded_operands_on_every_isa)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    fill();
+    for (size_t t = 0; t < SP_COUNT_OF(types); t++) {
+        float want[ROWS * COLUMNS], got[ROWS * COLUMNS];
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            want[i] = rule(&types[t], i / COLUMNS, i % COLUMNS);
+        for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+            if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
+            for (int is_packed = 0; is_packed < 2; is_packed++) {
+                memset(got, 0xff, sizeof got);
+                multiply((sp_cpu_isa)isa, &types[t], is_packed, got);
+                CHECK_EQ_MEM(got, want, sizeof got);
+            }
+        }
+        const uint64_t hash = data_hash(got, sizeof got);
+        CHECK_EQ_U64(hash, types[t].hash);
+        if (hash != types[t].hash) test_note("type %zu: 0x%016llx", t, (unsigned long long)hash);
+    }
+    sp_fpenv_leave(before);
+}
+
+/* Infinities, and NaNs. */
+TEST(f16_has_infinities_above_its_range_and_the_others_have_not)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    float y[ROWS * COLUMNS];
+    for (size_t t = 0; t < SP_COUNT_OF(types); t++) {
+        memset(a, 0, sizeof a);
+        memset(b, 0, sizeof b);
+        a[0] = 65520.0f; /* rounds to 2^16, the first number above the range */
+        b[0] = 1.0f;
+        multiply(SP_CPU_PORTABLE, &types[t], false, y);
+        CHECK_EQ_INT(isinf(y[0]) != 0, types[t].pack == SP_KERNEL_ID_narrow_pack_f16);
+        a[0] = 65504.0f;
+        multiply(SP_CPU_PORTABLE, &types[t], false, y);
+        CHECK(isfinite(y[0]));
+        a[0] = NAN;
+        multiply(SP_CPU_PORTABLE, &types[t], false, y);
+        uint32_t bits;
+        memcpy(&bits, y, sizeof bits);
+        CHECK_EQ_U64(bits, 0x7fc00000u);
+    }
+    sp_fpenv_leave(before);
+}
+
+TEST_MAIN
