@@ -332,15 +332,43 @@ SP_CUDA_FUNCTION float *sp_first_stage(float *pool, const sp_place &place)
     return pool + place.group * SP_PRODUCT_STAGES * place.stage_floats();
 }
 
-/* Begins to load a tile's first chunk of the right operand. */
+/* The chunks of the first segment, and of each one if there are several. */
+template <class Int> SP_CUDA_FUNCTION int sp_segment_length(const sp_left_rows<Int> &left)
+{
+    return (int)(left.segment < left.depth ? left.segment : left.depth);
+}
+
+/* Begins to load the first chunks of a tile's right operand, one into each stage. */
 template <class Int, class Right>
 SP_CUDA_FUNCTION void sp_load_first(float *pool, const sp_place &place,
                                     const sp_left_rows<Int> &left, const Right &right)
 {
-    right.load(sp_make_cursor(place, left).steps(left), sp_first_stage(pool, place));
+    float *stage = sp_first_stage(pool, place);
+    sp_cursor<Int> cursor = sp_make_cursor(place, left);
+#pragma unroll 1
+    for (int i = 0; i < SP_PRODUCT_STAGES; i++) {
+        right.load(cursor.steps(left), stage);
+        cursor.advance(sp_segment_length(left), (int)place.tile.groups * left.segment);
+        stage += place.stage_floats();
+    }
 }
 
-/* The sums of this thread's R outputs, in the first group, whose first chunk is being loaded. All
+/* The same of the left operand. */
+template <class Int>
+SP_CUDA_FUNCTION void sp_load_first_left(float *pool, const sp_place &place,
+                                         const sp_left_rows<Int> &left, const sp_loader &loader)
+{
+    float *stage = sp_first_stage(pool, place) + SP_CUDA_CHUNK * SP_CUDA_LANES;
+    sp_cursor<Int> cursor = sp_make_cursor(place, left);
+#pragma unroll 1
+    for (int i = 0; i < SP_PRODUCT_STAGES; i++) {
+        sp_load_left(left, loader, cursor.steps(left), stage);
+        cursor.advance(sp_segment_length(left), (int)place.tile.groups * left.segment);
+        stage += place.stage_floats();
+    }
+}
+
+/* The sums of this thread's R outputs, in the first group, whose first chunks are being loaded. All
  * threads of the block must call it; the shared memory may be reused afterwards. */
 template <int R, class Int, class Right>
 SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
@@ -350,20 +378,24 @@ SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_place &place, const sp_l
     float *stages = sp_first_stage(pool, place);
     float *chains = pool + groups * SP_PRODUCT_STAGES * floats;
     /* Segments, and the chunks of each, are the same for all groups, which share barriers. */
-    const int length = (int)(left.segment < left.depth ? left.segment : left.depth);
+    const int length = sp_segment_length(left);
     const Int to_next = groups * left.segment;
     sp_cursor<Int> loaded = sp_make_cursor(place, left), next = loaded;
     float acc[R];
 #pragma unroll
     for (int r = 0; r < R; r++) acc[r] = sum[r] = 0;
     int stage = 0;
+    bool is_first = true;
 #pragma unroll 1
     while (loaded.segment - place.group * left.segment < left.depth) {
         sp_await_copies();
         /* The chunk is complete for all threads, and none uses the one before it any more. */
         __syncthreads();
         next.advance(length, to_next);
-        sp_load_chunk(left, right, loader, next.steps(left), stages + (stage ^ 1) * floats);
+        if (!is_first) {
+            sp_load_chunk(left, right, loader, next.steps(left), stages + (stage ^ 1) * floats);
+        }
+        is_first = false;
         const float *at = stages + stage * floats;
         if (place.row() < left.rows && place.has_rows()) {
             sp_run_chunk<R>(at + SP_CUDA_CHUNK * SP_CUDA_LANES + place.row() * SP_CUDA_CHUNK,
@@ -401,8 +433,7 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_place &place, const sp_l
     const bool has_outputs = place.group == 0 && place.has_rows() && lane < lanes;
     const int rows = has_outputs ? left.rows - place.row() : 0;
     float out[R], addend[R];
-    sp_load_left(left, loader, sp_make_cursor(place, left).steps(left),
-                 sp_first_stage(pool, place) + SP_CUDA_CHUNK * SP_CUDA_LANES);
+    sp_load_first_left(pool, place, left, loader);
 #pragma unroll
     for (int r = 0; r < R; r++) addend[r] = r < rows ? output.addend(place.row() + r, lane) : 0;
     sp_run_sums<R>(pool, place, left, right, loader, out);
@@ -416,7 +447,7 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_place &place, const sp_l
     }
 }
 
-/* Runs a tile, whose first chunk of the right operand is being loaded. Rows are relative to the
+/* Runs a tile, whose first chunks of the right operand are being loaded. Rows are relative to the
  * tile's first. */
 template <class Int, class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
