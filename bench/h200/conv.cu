@@ -37,6 +37,17 @@ static void launch(const sp_conv_constants &k, const sp_gpu_bindings &buffers, c
     const host::sp_cuda_tile tile = host::sp_cuda_conv_tile(&k, shared_bytes);
     sp_gpu_bindings bindings = buffers;
     const int64_t pixels = k.out_h * k.out_w, images = k.planes / k.filters;
+    if (tile.groups == 0 && tile.warps > 0) {
+        const unsigned blocks = bindings.tile[1] = tile.warps;
+        const int64_t tiles = (images * pixels + SP_CUDA_TEAM_ROWS - 1) / SP_CUDA_TEAM_ROWS *
+                              ((k.filters + SP_CUDA_TEAM_COLUMNS - 1) / SP_CUDA_TEAM_COLUMNS);
+        const unsigned grid =
+            ((unsigned)tiles * blocks + SP_CUDA_TEAM - 1) / SP_CUDA_TEAM * SP_CUDA_TEAM;
+        const bool has_sums = k.channels * k.kernel_h * k.kernel_w > k.segment * blocks;
+        launch_early(sp_conv_team_f32, dim3(grid), SP_CUDA_TEAM_THREADS,
+                     SP_CUDA_TEAM_BYTES(blocks, has_sums) + SP_CUDA_TAPS_BYTES, stream, bindings, k);
+        return;
+    }
     if (tile.groups == 0) {
         const int64_t side = tile.rows;
         const dim3 grid((unsigned)((images * pixels + side - 1) / side),
@@ -68,7 +79,8 @@ int main()
                             {512, 512, 7, 3, 1},    {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1}};
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const auto kernel : {sp_conv_small_f32, sp_conv_square_64_f32, sp_conv_square_128_f32}) {
+    for (const auto kernel : {sp_conv_small_f32, sp_conv_square_64_f32, sp_conv_square_128_f32,
+                              sp_conv_team_f32}) {
         CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    (int)shared_bytes));
     }

@@ -33,10 +33,29 @@ static sp_gemm_constants ours_constants(const Case &c, int64_t rows)
     return k;
 }
 
+// A tile of several blocks: as set_gemm_team of cuda_launch.c.
+static void launch_team(const Case &c, const sp_gemm_constants &k, unsigned blocks,
+                        cudaStream_t stream)
+{
+    const sp_gpu_bindings bindings = {{c.x, c.panels, c.bias, c.y}, {0, blocks, 0}};
+    const unsigned cluster = blocks == SP_CUDA_PAIR ? SP_CUDA_PAIR : SP_CUDA_TEAM;
+    const int64_t tiles = (k.rows + SP_CUDA_TEAM_ROWS - 1) / SP_CUDA_TEAM_ROWS *
+                          ((k.columns + SP_CUDA_TEAM_COLUMNS - 1) / SP_CUDA_TEAM_COLUMNS);
+    const unsigned grid = ((unsigned)tiles * blocks + cluster - 1) / cluster * cluster;
+    launch_early(blocks == SP_CUDA_PAIR ? sp_gemm_pair_f32 : sp_gemm_team_f32, dim3(grid),
+                 SP_CUDA_TEAM_THREADS,
+                 SP_CUDA_TEAM_BYTES(blocks, k.depth > SP_GEMM_SEGMENT * blocks), stream, bindings,
+                 k);
+}
+
 // As cuda_launch.c.
 static void launch_tile(const Case &c, const sp_gemm_constants &k, const host::sp_cuda_tile &tile,
                         cudaStream_t stream)
 {
+    if (tile.groups == 0 && tile.warps > 0) {
+        launch_team(c, k, tile.warps, stream);
+        return;
+    }
     const sp_gpu_bindings bindings = {{c.x, c.panels, c.bias, c.y},
                                       {tile.groups, tile.warps, tile.rows}};
     const bool is_square = tile.groups == 0;
@@ -178,17 +197,17 @@ static void run_case(cublasLtHandle_t handle, void *workspace, cudaStream_t stre
     pack(c);
     const cublasLtMatmulAlgo_t fixed = choose(make_lt(handle, workspace, c, 64));
     std::vector<float> first_ours, first_fixed, first_chosen;
-    for (int64_t rows : {1, 4, 8, 16, 32, 64, 256, 1024, 4096}) {
+    for (int64_t rows : {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096}) {
         const sp_gemm_constants k = ours_constants(c, rows);
         const double ours =
             time_kernel(stream, [&](cudaStream_t s) { launch_ours(c, k, s); });
         const bool ours_same = is_same_row(c, first_ours);
         const bool ours_chain = is_chain(c, x, w, bias);
-        double by_square[2];
-        for (int i = 0; i < 2; i++) {
-            const host::sp_cuda_tile tile = {0, 0, i == 0 ? 64u : 128u};
-            by_square[i] =
-                time_kernel(stream, [&](cudaStream_t s) { launch_tile(c, k, tile, s); });
+        const host::sp_cuda_tile others[] = {{0, 0, 64}, {0, 0, 128}, {0, 2, 0}, {0, 4, 0}, {0, 8, 0}};
+        double by_other[5];
+        for (int i = 0; i < 5; i++) {
+            by_other[i] =
+                time_kernel(stream, [&](cudaStream_t s) { launch_tile(c, k, others[i], s); });
         }
         const Lt lt = make_lt(handle, workspace, c, rows);
         double by_fixed = 0;
@@ -205,11 +224,13 @@ static void run_case(cublasLtHandle_t handle, void *workspace, cudaStream_t stre
         char fixed_text[32] = "null";
         if (by_fixed > 0) std::snprintf(fixed_text, sizeof(fixed_text), "%.2f", by_fixed);
         std::printf("{\"case\":\"gemm\",\"depth\":%lld,\"columns\":%lld,\"rows\":%lld,"
-                    "\"ours_us\":%.2f,\"square_64_us\":%.2f,\"square_128_us\":%.2f,\"ours_same_bits\":%s,\"ours_is_the_chain\":%s,"
+                    "\"ours_us\":%.2f,\"square_64_us\":%.2f,\"square_128_us\":%.2f,\"pair_us\":%.2f,"
+                    "\"team_4_us\":%.2f,\"team_8_us\":%.2f,"
+                    "\"ours_same_bits\":%s,\"ours_is_the_chain\":%s,"
                     "\"cublaslt_fixed_us\":%s,\"cublaslt_fixed_same_bits\":%s,"
                     "\"cublaslt_chosen_us\":%.2f,\"cublaslt_chosen_same_bits\":%s}\n",
                     (long long)depth, (long long)columns, (long long)rows, ours,
-                    by_square[0], by_square[1],
+                    by_other[0], by_other[1], by_other[2], by_other[3], by_other[4],
                     ours_same ? "true" : "false", ours_chain ? "true" : "false", fixed_text,
                     fixed_same ? "true" : "false", by_chosen, chosen_same ? "true" : "false");
         std::fflush(stdout);
@@ -224,7 +245,8 @@ int main()
     CHECK(cublasLtCreate(&handle));
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     void *workspace = allocate((int64_t)workspace_bytes / 4);
-    for (const auto kernel : {sp_gemm_rows_f32, sp_gemm_square_64_f32, sp_gemm_square_128_f32}) {
+    for (const auto kernel : {sp_gemm_rows_f32, sp_gemm_square_64_f32, sp_gemm_square_128_f32,
+                              sp_gemm_pair_f32, sp_gemm_team_f32}) {
         CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    (int)shared_bytes));
     }

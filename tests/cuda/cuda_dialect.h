@@ -40,6 +40,13 @@ static inline void __syncwarp()
 float __shfl_xor_sync(unsigned mask, float value, int step);
 float __shfl_sync(unsigned mask, float value, int lane);
 
+/* In place of arch/cluster.cuh. */
+#define SP_CUDA_CLUSTERED(blocks)
+bool sp_has_clusters();
+void sp_cluster_arrive();
+void sp_cluster_wait();
+float4 sp_cluster_read(const float4 *at, int rank);
+
 /* Of the running block, allocated anew for each launch, so that a sanitizer finds its end. */
 extern float4 *shared_memory;
 #define SP_CUDA_SHARED(name) float4 *const name = shared_memory
@@ -120,6 +127,7 @@ extern emulated_launch current_launch;
 
 struct emulated_entry {
     const char *name; /* NULL after the last */
+    unsigned cluster; /* blocks */
     void (*run)();
 };
 

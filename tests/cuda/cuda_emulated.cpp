@@ -22,13 +22,17 @@ template <class T> static void call(void (*kernel)(sp_gpu_bindings, T))
     kernel(bindings, constants);
 }
 
-#define ENTRY(name) {"sp_" #name, [] { call(sp_##name); }},
+#define ENTRY(name) {"sp_" #name, 1, [] { call(sp_##name); }},
+#define CLUSTER_ENTRY(name, blocks) {"sp_" #name, blocks, [] { call(sp_##name); }},
 extern const emulated_entry PASTE(emulated_, SP_NAME)[];
 const emulated_entry PASTE(emulated_, SP_NAME)[] = {
 #define KERNEL_ENTRY(name, constants, launch)                                                      \
-    {"sp_" #name, [] { call<sp_##constants##_constants>(sp_##name); }},
+    {"sp_" #name, 1, [] { call<sp_##constants##_constants>(sp_##name); }},
     SP_KERNELS(KERNEL_ENTRY)
-#if defined(SP_VARIANTS)
-        SP_VARIANTS(ENTRY)
+#if defined(SP_HAS_CLUSTERS)
+        SP_CUDA_CLUSTER_LIST(CLUSTER_ENTRY)
 #endif
-            {nullptr, nullptr}};
+#if defined(SP_VARIANTS)
+            SP_VARIANTS(ENTRY)
+#endif
+                {nullptr, 0, nullptr}};

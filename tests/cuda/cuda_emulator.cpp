@@ -13,35 +13,78 @@ sp_index threadIdx, blockIdx, gridDim;
 float4 *shared_memory;
 emulated_launch current_launch;
 
-/* ---- the threads of one block ---- */
+/* ---- the threads of a cluster of blocks ---- */
 
-enum { MAX_THREADS = 1024, STACK_BYTES = 64 * 1024 };
-enum thread_state { NOT_STARTED, AT_BARRIER, ENDED };
+enum { MAX_THREADS = 1024, MAX_BLOCKS = 8, STACK_BYTES = 64 * 1024 };
+enum thread_state { NOT_STARTED, AT_BARRIER, HAS_ARRIVED, WAITS, ENDED };
 
 struct thread {
-    jmp_buf at; /* the barrier */
+    jmp_buf at; /* where it stopped */
     thread_state state;
+    unsigned arrivals; /* at barriers of the cluster */
+};
+
+struct block {
+    thread *threads; /* of its own */
+    sp_index index;
+    float4 *memory;
+    unsigned phase; /* number of stops */
+    bool has_ended;
 };
 
 static thread threads[MAX_THREADS];
+static block blocks[MAX_BLOCKS]; /* of the running cluster */
+static unsigned thread_count;    /* of each block */
+static unsigned block_count;
+static unsigned largest_cluster = MAX_BLOCKS; /* 1: the processor has none */
+static size_t memory_bytes;
+static block *current;
 static char *stacks;
 static jmp_buf scheduler;
 static const emulated_entry *running;
 
 /* Jumps between stacks: swapcontext would call the kernel of the system twice. */
-void __syncthreads()
+static void stop(thread_state state)
 {
-    thread *self = &threads[threadIdx.x];
-    self->state = AT_BARRIER;
+    thread *self = &current->threads[threadIdx.x];
+    self->state = state;
     if (_setjmp(self->at) == 0) _longjmp(scheduler, 1);
 }
 
-static float take_from(unsigned thread, float value)
+void __syncthreads()
+{
+    stop(AT_BARRIER);
+}
+
+bool sp_has_clusters()
+{
+    return largest_cluster > 1;
+}
+
+/* Other threads of the block run between the two halves of a barrier. */
+void sp_cluster_arrive()
+{
+    current->threads[threadIdx.x].arrivals++;
+    stop(HAS_ARRIVED);
+}
+
+void sp_cluster_wait()
+{
+    stop(WAITS);
+}
+
+float4 sp_cluster_read(const float4 *at, int rank)
+{
+    return blocks[rank].memory[at - current->memory];
+}
+
+static float take_from(unsigned from, float value)
 {
     static float given[MAX_THREADS];
-    given[threadIdx.x] = value;
+    const size_t first = (size_t)(current->threads - threads);
+    given[first + threadIdx.x] = value;
     __syncthreads();
-    const float taken = given[thread];
+    const float taken = given[first + from];
     __syncthreads();
     return taken;
 }
@@ -59,69 +102,122 @@ float __shfl_sync(unsigned, float value, int lane)
 static void thread_main()
 {
     running->run();
-    threads[threadIdx.x].state = ENDED;
+    current->threads[threadIdx.x].state = ENDED;
     _longjmp(scheduler, 1);
 }
 
-static void thread_start(unsigned index)
+static void thread_start(const thread *self)
 {
     ucontext_t context;
     getcontext(&context);
-    context.uc_stack.ss_sp = stacks + (size_t)index * STACK_BYTES;
+    context.uc_stack.ss_sp = stacks + (size_t)(self - threads) * STACK_BYTES;
     context.uc_stack.ss_size = STACK_BYTES;
     makecontext(&context, thread_main, 0);
     setcontext(&context);
 }
 
-/* Runs a thread up to its next barrier or its end. */
+/* Runs a thread up to its next stop or its end. */
 static void advance(unsigned index)
 {
+    thread *self = &current->threads[index];
     threadIdx = {index, 0, 0};
     if (_setjmp(scheduler) != 0) return;
-    if (threads[index].state == NOT_STARTED) thread_start(index);
-    _longjmp(threads[index].at, 1);
+    if (self->state == NOT_STARTED) thread_start(self);
+    _longjmp(self->at, 1);
 }
 
-/* Runs all threads to the next barrier or the end; false if they reach different ones. The order
- * alternates between barriers, so that a missing barrier must fail in one of the orders. */
-static bool advance_all(unsigned count, unsigned phase)
+/* A kernel without barriers: its threads need no stacks of their own. */
+static bool run_to_end()
 {
-    for (unsigned i = phase == 0 ? 1 : 0; i < count; i++) {
-        advance(phase % 2 == 0 ? i : count - 1 - i);
-    }
-    for (unsigned i = 1; i < count; i++) {
-        if (threads[i].state != threads[0].state) return false;
+    for (unsigned i = 1; i < thread_count; i++) {
+        threadIdx = {i, 0, 0};
+        running->run();
+        if (current->threads[i].state != NOT_STARTED) return false;
     }
     return true;
 }
 
-static bool run_block(unsigned count, size_t shared_bytes)
+/* Runs all threads of a block to their next stop or end; false if these differ. The order
+ * alternates between stops, so that a missing barrier must fail in one of the orders. */
+static bool advance_all()
 {
-    if (shared_bytes > 0) memset((void *)shared_memory, 0xff, shared_bytes); /* NaNs */
-    for (unsigned i = 0; i < count; i++) threads[i].state = NOT_STARTED;
-    advance(0);
-    if (threads[0].state == ENDED) {
-        /* A kernel without barriers: its threads need no stacks of their own. */
-        for (unsigned i = 1; i < count; i++) {
-            threadIdx = {i, 0, 0};
-            running->run();
-            if (threads[i].state != NOT_STARTED) return false;
+    const unsigned phase = current->phase++;
+    if (phase == 0) {
+        advance(0);
+        if (current->threads[0].state == ENDED) return run_to_end();
+    }
+    for (unsigned i = phase == 0 ? 1 : 0; i < thread_count; i++) {
+        advance(phase % 2 == 0 ? i : thread_count - 1 - i);
+    }
+    for (unsigned i = 1; i < thread_count; i++) {
+        if (current->threads[i].state != current->threads[0].state) return false;
+    }
+    return true;
+}
+
+/* Have all blocks that have not ended arrived as often as this one? */
+static bool is_free()
+{
+    if (current->threads[0].state != WAITS) return true;
+    for (unsigned i = 0; i < block_count; i++) {
+        const block &other = blocks[i];
+        if (other.has_ended) continue;
+        for (unsigned k = 0; k < thread_count; k++) {
+            if (other.threads[k].arrivals < current->threads[0].arrivals) return false;
         }
-        return true;
-    }
-    for (unsigned phase = 0; threads[0].state != ENDED; phase++) {
-        if (!advance_all(count, phase)) return false;
     }
     return true;
+}
+
+/* Runs a block to its next stop; the memory of one that has ended is not readable. */
+static bool advance_block()
+{
+    blockIdx = current->index;
+    shared_memory = current->memory;
+    if (!advance_all()) return false;
+    current->has_ended = current->threads[0].state == ENDED;
+    if (current->has_ended && memory_bytes > 0) memset((void *)shared_memory, 0xff, memory_bytes);
+    return true;
+}
+
+/* Each block as far as it can run before the next one, in alternating order, so that a barrier of
+ * the cluster that is missing fails. */
+static bool run_blocks()
+{
+    for (unsigned round = 0;; round++) {
+        bool is_done = true, has_advanced = false;
+        for (unsigned i = 0; i < block_count; i++) {
+            current = &blocks[round % 2 == 0 ? i : block_count - 1 - i];
+            for (; !current->has_ended && is_free(); has_advanced = true) {
+                if (!advance_block()) return false;
+            }
+            is_done = is_done && current->has_ended;
+        }
+        if (is_done) return true;
+        if (!has_advanced) return false;
+    }
+}
+
+/* The cluster whose first block has this index. */
+static bool run_cluster(const sp_index &first)
+{
+    for (unsigned i = 0; i < block_count; i++) {
+        thread *own = &threads[i * thread_count];
+        for (unsigned k = 0; k < thread_count; k++) own[k] = thread();
+        float4 *memory = blocks[i].memory;
+        if (memory_bytes > 0) memset((void *)memory, 0xff, memory_bytes); /* NaNs */
+        blocks[i] = {own, {first.x + i, first.y, first.z}, memory, 0, false};
+    }
+    return run_blocks();
 }
 
 static bool run_grid(const sp_launch_shape *shape)
 {
     gridDim = {shape->grid[0], shape->grid[1], shape->grid[2]};
-    for (blockIdx.z = 0; blockIdx.z < gridDim.z; blockIdx.z++) {
-        for (blockIdx.y = 0; blockIdx.y < gridDim.y; blockIdx.y++) {
-            for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++) {
-                if (!run_block(shape->block[0], shape->shared_bytes)) return false;
+    for (unsigned z = 0; z < gridDim.z; z++) {
+        for (unsigned y = 0; y < gridDim.y; y++) {
+            for (unsigned x = 0; x < gridDim.x; x += block_count) {
+                if (!run_cluster({x, y, z})) return false;
             }
         }
     }
@@ -156,10 +252,23 @@ bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void 
     memcpy(current_launch.bindings, bindings, binding_count * sizeof(*bindings));
     memcpy(current_launch.tile, shape->tile, sizeof(shape->tile));
     running = find_entry(entry);
-    if (running == nullptr || shape->block[0] > MAX_THREADS) return false;
+    if (running == nullptr) return false;
+    thread_count = shape->block[0];
+    block_count = running->cluster < largest_cluster ? running->cluster : largest_cluster;
+    if (thread_count * block_count > MAX_THREADS || shape->grid[0] % running->cluster != 0) {
+        return false;
+    }
     if (stacks == nullptr) stacks = (char *)malloc((size_t)MAX_THREADS * STACK_BYTES);
-    shared_memory = (float4 *)aligned_alloc(alignof(float4), (shape->shared_bytes + 15) / 16 * 16);
+    memory_bytes = (shape->shared_bytes + 15) / 16 * 16;
+    for (unsigned i = 0; i < block_count; i++) {
+        blocks[i].memory = (float4 *)aligned_alloc(alignof(float4), memory_bytes);
+    }
     const bool is_done = run_grid(shape);
-    free(shared_memory);
+    for (unsigned i = 0; i < block_count; i++) free(blocks[i].memory);
     return is_done;
+}
+
+void cuda_emulator_set_clusters(bool has_clusters)
+{
+    largest_cluster = has_clusters ? MAX_BLOCKS : 1;
 }

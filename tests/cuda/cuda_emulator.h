@@ -13,9 +13,13 @@
 extern "C" {
 #endif
 
-/* False if the entry does not exist, or if some threads of a block ended at a barrier of others. */
+/* False if the entry does not exist, if its clusters do not fill the grid, or if some threads of a
+ * block ended at a barrier of others. */
 bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void *const *bindings,
                           uint32_t binding_count, const void *constants);
+
+/* Whether later launches have clusters (as at the start), or each block runs alone. */
+void cuda_emulator_set_clusters(bool has_clusters);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random calls of Einsum. */
+/* Random calls of Einsum, and of products and convolutions of many segments
+ * (docs/decisions/0002-bit-rules.md), which blocks may share in several rounds. */
 #include <string.h>
 
 #include "cuda/kernel_case_parts.h"
@@ -34,7 +35,58 @@ static void make_einsum(data_random *random, kernel_case *c)
     }
 }
 
+static sp_shape shape_2d(int64_t a, int64_t b)
+{
+    return (sp_shape){.rank = 2, .dims = {a, b}};
+}
+
+static void make_long_gemm(data_random *random, kernel_case *c)
+{
+    const int64_t m = pick(random, 1, 70), n = pick(random, 1, 140);
+    const int64_t k = pick(random, 3, 20) * 256 + (one_in(random, 2) ? 0 : pick(random, 1, 255));
+    const bool ta = one_in(random, 6), tb = one_in(random, 3);
+    c->op = "Gemm";
+    c->activation = pick_activation(random);
+    c->version = 13;
+    c->packs = !one_in(random, 3);
+    add_int(c, "transA", ta);
+    add_int(c, "transB", tb);
+    const sp_shape a = ta ? shape_2d(k, m) : shape_2d(m, k),
+                   b = tb ? shape_2d(n, k) : shape_2d(k, n);
+    add_random(c, random, SP_F32, &a);
+    add_random(c, random, SP_F32, &b);
+    const sp_shape bias = {.rank = 1, .dims = {n}};
+    if (one_in(random, 2)) add_random(c, random, SP_F32, &bias);
+}
+
+static void make_long_conv(data_random *random, kernel_case *c)
+{
+    const int64_t taps = one_in(random, 3) ? 1 : 3, images = pick(random, 1, 3);
+    const int64_t groups = one_in(random, 4) ? 2 : 1, filters = pick(random, 1, 70);
+    const int64_t channels = (taps == 1 ? 256 : 32) * pick(random, 2, 9) + pick(random, -20, 20);
+    case_window w = {.spatial = 2};
+    for (uint32_t i = 0; i < 2; i++) {
+        w.kernel[i] = taps;
+        w.pads[i] = w.pads[2 + i] = taps / 2;
+        w.stride[i] = w.dilation[i] = 1;
+        w.in[i] = pick(random, 1, 8);
+    }
+    c->op = "Conv";
+    c->activation = pick_activation(random);
+    c->version = 11;
+    add_window(c, &w);
+    add_int(c, "group", groups);
+    const sp_shape x = window_shape(&w, images, groups * channels, w.in);
+    const sp_shape weights = window_shape(&w, groups * filters, channels, w.kernel);
+    const sp_shape bias = {.rank = 1, .dims = {groups * filters}};
+    add_random(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &weights);
+    if (one_in(random, 2)) add_random(c, random, SP_F32, &bias);
+}
+
 const kernel_case_kind product_case_kinds[] = {
     {"einsum", make_einsum, NULL},
+    {"long gemm", make_long_gemm, NULL},
+    {"long conv", make_long_conv, NULL},
     {0},
 };

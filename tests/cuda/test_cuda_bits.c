@@ -16,14 +16,22 @@ static uint32_t largest_grid;
 
 /* If set, the tiles of products take turns, whatever a product's size. */
 static bool has_all_tiles;
+static uint32_t first_tile; /* the turns begin with it, where a product may have squares */
 static uint32_t turn;
 
-#define ROW_TILES 18u /* 1, 2, 4 groups of 1 to 32 rows; then the squares */
+#define ROW_TILES 18u /* 1, 2, 4 groups of 1 to 32 rows */
+/* Then the squares, and the tiles of several blocks, with clusters and without. */
+static const sp_cuda_tile squares[] = {
+    {.rows = 64}, {.rows = 128}, {.warps = 2}, {.warps = 4}, {.warps = 8}};
+#define SQUARES ((uint32_t)SP_COUNT_OF(squares))
+#define SINGLE_SQUARES 2u
 
 static sp_cuda_tile next_tile(bool has_squares)
 {
-    const uint32_t at = turn++ % (has_squares ? ROW_TILES + 2 : ROW_TILES);
-    if (at >= ROW_TILES) return (sp_cuda_tile){.rows = at == ROW_TILES ? 64 : 128};
+    const uint32_t first = has_squares ? first_tile : 0;
+    const uint32_t count = has_squares ? ROW_TILES + SQUARES : ROW_TILES;
+    const uint32_t at = first + turn++ % (count - first);
+    if (at >= ROW_TILES) return squares[at - ROW_TILES];
     const int64_t groups = INT64_C(1) << at / 6, rows = INT64_C(1) << at % 6;
     return sp_cuda_make_tile(groups, groups == 4 && rows > 16 ? 16 : rows);
 }
@@ -61,11 +69,11 @@ static void set_next_tile(const sp_gpu_kernel *gpu, const void *constants, sp_la
     if (tile.groups != 0 && turn % 2 == 0) out->variant = NULL;
 }
 
-/* Convolutions by squares are launched with a block for each. */
+/* Convolutions by squares are launched with a block for each, and teams with all of theirs. */
 static bool has_all_blocks(const sp_gpu_kernel *gpu, const sp_launch_shape *shape)
 {
-    return gpu == sp__cuda_kernels()[SP_KERNEL_ID_conv_f32].gpu && shape->tile[0] == 0 &&
-           shape->tile[2] != 0;
+    const bool is_conv = gpu == sp__cuda_kernels()[SP_KERNEL_ID_conv_f32].gpu;
+    return shape->tile[0] == 0 && (shape->tile[1] != 0 || (is_conv && shape->tile[2] != 0));
 }
 
 static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispatch,
@@ -84,6 +92,7 @@ static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispat
             shape.variant = NULL;
     }
     if (shape.variant != NULL) gpu = shape.variant;
+    cuda_emulator_set_clusters(!has_all_tiles || turn % 5 != 0);
     if (cuda_emulator_launch(gpu->entry, &shape, bindings, dispatch->binding_count,
                              dispatch->constants)) {
         return SP_OK;
@@ -109,8 +118,9 @@ TEST(emulated_kernels_have_the_bits_of_the_cpu)
 /* The kinds of calls with products; the other ones have no tiles. */
 static bool has_tiles(uint32_t kind)
 {
-    static const char *const names[] = {"gemm", "matmul", "narrow gemm", "narrow matmul",
-                                        "conv", "lstm",   "gru",         "rnn"};
+    static const char *const names[] = {"gemm",      "matmul",   "narrow gemm", "narrow matmul",
+                                        "conv",      "lstm",     "gru",         "rnn",
+                                        "long gemm", "long conv"};
     for (size_t i = 0; i < SP_COUNT_OF(names); i++) {
         if (strcmp(kernel_case_kind_name(kind), names[i]) == 0) return true;
     }
@@ -134,6 +144,23 @@ TEST(each_tile_of_a_product_has_the_bits_of_the_cpu)
 #define CHECK_RUNS(kernel, constants, launch) CHECK(compare.runs[SP_KERNEL_ID_##kernel] > 5);
     SP_CUDA_NARROW_LIST(CHECK_RUNS)
 #undef CHECK_RUNS
+}
+
+TEST(segments_that_blocks_share_have_the_bits_of_the_cpu)
+{
+    largest_grid = UINT32_MAX;
+    has_all_tiles = true;
+    first_tile = ROW_TILES + SINGLE_SQUARES;
+    turn = 0;
+    kernel_compare compare = {.kernels = sp__cuda_kernels(), .run = run_emulated};
+    for (uint32_t kind = 0; kind < kernel_case_kinds(); kind++) {
+        if (strncmp(kernel_case_kind_name(kind), "long ", 5) != 0 || !has_tiles(kind)) continue;
+        kernel_compare_calls(&compare, kind, 9000, test_count(1600, 80));
+    }
+    has_all_tiles = false;
+    first_tile = 0;
+    CHECK(compare.runs[SP_KERNEL_ID_gemm_f32] > 10);
+    CHECK(compare.runs[SP_KERNEL_ID_conv_f32] > 10);
 }
 
 TEST(a_grid_that_is_too_small_changes_nothing)

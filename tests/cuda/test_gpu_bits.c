@@ -177,6 +177,69 @@ TEST(a_row_has_the_same_bits_in_batches_of_every_size)
     check_sizes(&g, 256, 512);
     check_sizes(&g, 512, 512);
     check_sizes(&g, 512, 128);
+    check_sizes(&g, 1024, 1024); /* tiles of several blocks */
+    check_sizes(&g, 2560, 720);
+    vtable->memory_destroy(&g.room);
+    vtable->close(g.device);
+}
+
+/* y = x * w of 512 filters of 3 x 3 x 512 and images of 7 x 7; and a bias. From the room's start
+ * on: w, bias, x. */
+static void convolve(const gpu *g, int64_t images, uint64_t y)
+{
+    const int64_t filters = 512, pixels = 49, taps = 9;
+    const sp_conv_constants constants = {.groups = 1,
+                                         .channels = filters,
+                                         .filters = filters,
+                                         .planes = images * filters,
+                                         .in_h = 7,
+                                         .in_w = 7,
+                                         .out_h = 7,
+                                         .out_w = 7,
+                                         .kernel_h = 3,
+                                         .kernel_w = 3,
+                                         .stride_h = 1,
+                                         .stride_w = 1,
+                                         .dilation_h = 1,
+                                         .dilation_w = 1,
+                                         .pad_top = 1,
+                                         .pad_left = 1,
+                                         .segment = 32 * taps,
+                                         .has_bias = true};
+    const uint64_t weights = (uint64_t)(filters * filters * taps);
+    const uint64_t x = (weights + (uint64_t)filters) * sizeof(float);
+    const uint64_t floats = (uint64_t)(images * filters * pixels);
+    const sp_binding bindings[4] = {binding_at(g, x, floats), binding_at(g, 0, weights),
+                                    binding_at(g, weights * sizeof(float), (uint64_t)filters),
+                                    binding_at(g, y, floats)};
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .kernel = &sp__cuda_kernels()[SP_KERNEL_ID_conv_f32],
+                                .grid = {1, 1, 1},
+                                .bindings = bindings,
+                                .binding_count = 4,
+                                .constants = &constants,
+                                .constant_bytes = sizeof constants};
+    REQUIRE_OK(submit_and_wait(g, &command));
+}
+
+TEST(an_image_has_the_same_bits_in_batches_of_every_size)
+{
+    gpu g;
+    if (sp__cuda_open(0, &g.device) != SP_OK) SKIP("no GPU");
+    const sp_device_vtable *vtable = g.device->vtable;
+    CHECK_OK(vtable->queue_create(g.device, 0, &(sp_queue_options){.is_batching = true}, &g.queue));
+    CHECK_OK(vtable->memory_create(g.device, ROOM_BYTES, &g.room));
+    const int64_t most = 64;
+    const uint64_t image_bytes = 512 * 49 * sizeof(float), all = ROOM_BYTES / 2;
+    data_random random = {12};
+    data_fill(&random, g.room.host, all / sizeof(float));
+    const uint64_t together = all + (uint64_t)most * image_bytes;
+    convolve(&g, most, all);
+    for (int64_t images = 1; images <= most; images += images < 8 ? 1 : 7) {
+        convolve(&g, images, together);
+        const char *bytes = g.room.host;
+        CHECK(memcmp(bytes + all, bytes + together, (uint64_t)images * image_bytes) == 0);
+    }
     vtable->memory_destroy(&g.room);
     vtable->staging_destroy(&g.pinned);
     vtable->close(g.device);

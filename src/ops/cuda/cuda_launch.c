@@ -40,6 +40,27 @@ static void set_square(bool has_sums, int64_t side, sp_launch_shape *out)
     out->tile[2] = (uint32_t)side;
 }
 
+/* Tiles of which each has several blocks of a cluster, all along x. */
+static void set_team(int64_t tiles, int64_t outer, int64_t segments, uint32_t blocks,
+                     int64_t cluster, sp_launch_shape *out)
+{
+    set_grid(sp_cuda_tiles(tiles * blocks, cluster) * cluster, 1, outer, out);
+    out->block[0] = SP_CUDA_TEAM_THREADS;
+    out->shared_bytes = (uint32_t)SP_CUDA_TEAM_BYTES(blocks, segments > blocks);
+    out->tile[1] = blocks;
+}
+
+static void set_gemm_team(const sp_gemm_constants *k, uint32_t blocks, sp_launch_shape *out)
+{
+    const bool is_pair = blocks == SP_CUDA_PAIR;
+    const int64_t tiles = sp_cuda_tiles(k->rows, SP_CUDA_TEAM_ROWS) *
+                          sp_cuda_tiles(k->columns, SP_CUDA_TEAM_COLUMNS) *
+                          sp_cuda_gemm_matrices(k);
+    set_team(tiles, 1, sp_cuda_tiles(k->depth, SP_GEMM_SEGMENT), blocks,
+             is_pair ? SP_CUDA_PAIR : SP_CUDA_TEAM, out);
+    out->variant = is_pair ? &sp__cuda_variant_gemm_pair_f32 : &sp__cuda_variant_gemm_team_f32;
+}
+
 static void set_gemm_square(const sp_gemm_constants *k, int64_t side, sp_launch_shape *out)
 {
     set_grid(sp_cuda_tiles(k->rows, side), sp_cuda_tiles(k->columns, side),
@@ -53,7 +74,8 @@ void sp__cuda_launch_gemm(const sp_gemm_constants *k, const sp_cuda_tile *tile,
                           sp_launch_shape *out)
 {
     if (tile->groups == 0) {
-        set_gemm_square(k, tile->rows, out);
+        if (tile->warps > 0) set_gemm_team(k, tile->warps, out);
+        else set_gemm_square(k, tile->rows, out);
         return;
     }
     const int64_t rows = (int64_t)tile->warps * tile->rows;
@@ -177,6 +199,17 @@ void sp__cuda_shape_narrow_pack_f16(const void *constants, sp_launch_shape *out)
 
 /* ---- convolutions ---- */
 
+static void set_conv_team(const sp_conv_constants *k, uint32_t blocks, sp_launch_shape *out)
+{
+    const int64_t pixels = sp_cuda_conv_images(k) * k->out_h * k->out_w;
+    const int64_t tiles =
+        sp_cuda_tiles(pixels, SP_CUDA_TEAM_ROWS) * sp_cuda_tiles(k->filters, SP_CUDA_TEAM_COLUMNS);
+    set_team(tiles, k->groups, sp_cuda_tiles(k->channels * k->kernel_h * k->kernel_w, k->segment),
+             blocks, SP_CUDA_TEAM, out);
+    out->shared_bytes += SP_CUDA_TAPS_BYTES;
+    out->variant = &sp__cuda_variant_conv_team_f32;
+}
+
 static void set_conv_square(const sp_conv_constants *k, int64_t side, sp_launch_shape *out)
 {
     const int64_t depth = k->channels * k->kernel_h * k->kernel_w;
@@ -192,7 +225,8 @@ void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
                           sp_launch_shape *out)
 {
     if (tile->groups == 0) {
-        set_conv_square(k, tile->rows, out);
+        if (tile->warps > 0) set_conv_team(k, tile->warps, out);
+        else set_conv_square(k, tile->rows, out);
         return;
     }
     const int64_t rows = (int64_t)tile->warps * tile->rows;

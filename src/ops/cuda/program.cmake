@@ -122,7 +122,9 @@ sp_add_cuda_program(core
     cuda/arch/copies.cuh
     cuda/gemm/finish.cuh
     cuda/gemm/product.cuh
+    cuda/arch/cluster.cuh
     cuda/gemm/square.cuh
+    cuda/gemm/square_cluster.cuh
     cuda/gemm/square_matrix.cuh
     cuda/gemm/gemm.cu
     cuda/conv/conv.cu

@@ -74,11 +74,39 @@ static inline int64_t sp_cuda_square_side(int64_t rows, int64_t columns, int64_t
     return 0;
 }
 
-/* The tile of a matrix product: the largest square of which there are enough, else some rows. */
+/* Blocks that share the segments of a product's tiles; 0: each tile has one. Teams exchange chains,
+ * which pays if a block computes several segments; pairs take the place of tiles of some rows where
+ * they are one block for each processor. */
+static inline uint32_t sp_cuda_gemm_blocks(const sp_gemm_constants *k, int64_t side,
+                                           int64_t shared_bytes)
+{
+    const int64_t tiles = sp_cuda_tiles(k->rows, SP_CUDA_TEAM_ROWS) *
+                          sp_cuda_tiles(k->columns, SP_CUDA_TEAM_COLUMNS) *
+                          sp_cuda_gemm_matrices(k);
+    const int64_t segments = sp_cuda_tiles(k->depth, SP_GEMM_SEGMENT);
+    const int is_mostly_full =
+        k->rows > SP_CUDA_TEAM_ROWS / 2 && k->columns > SP_CUDA_TEAM_COLUMNS / 2;
+    if (!is_mostly_full || shared_bytes < SP_CUDA_CLUSTER_BYTES || segments < 4) return 0;
+    const int64_t least = SP_CUDA_ENOUGH_BLOCKS * 3 / 4, most = SP_CUDA_ENOUGH_BLOCKS * 8;
+    const int64_t blocks = segments < 8 ? SP_CUDA_PAIR : SP_CUDA_TEAM;
+    if (blocks == SP_CUDA_PAIR && side > 0) return 0;
+    return tiles * blocks >= least && tiles * blocks <= most ? (uint32_t)blocks : 0;
+}
+
+static inline sp_cuda_tile sp_cuda_team_tile(uint32_t blocks)
+{
+    const sp_cuda_tile tile = {0, blocks, 0};
+    return tile;
+}
+
+/* The tile of a matrix product: of several blocks, or the largest square of which there are enough,
+ * or some rows. */
 static inline sp_cuda_tile sp_cuda_gemm_tile(const sp_gemm_constants *k, int64_t shared_bytes)
 {
     const int64_t matrices = sp_cuda_gemm_matrices(k);
     const int64_t side = sp_cuda_square_side(k->rows, k->columns, matrices, k->depth, shared_bytes);
+    const uint32_t blocks = sp_cuda_gemm_blocks(k, side, shared_bytes);
+    if (blocks > 0) return sp_cuda_team_tile(blocks);
     if (side > 0) {
         const sp_cuda_tile tile = {0, 0, (uint32_t)side};
         return tile;
@@ -128,11 +156,29 @@ static inline int sp_cuda_conv_has_squares(const sp_conv_constants *k)
            k->filters <= (int64_t)SP_CUDA_MAX_OUTER_BLOCKS * 64;
 }
 
+/* Blocks that share the segments of a convolution's tiles; 0: each tile has one. */
+static inline uint32_t sp_cuda_conv_blocks(const sp_conv_constants *k, int64_t shared_bytes)
+{
+    const int64_t pixels = k->out_h * k->out_w * sp_cuda_conv_images(k);
+    const int64_t tiles = sp_cuda_tiles(pixels, SP_CUDA_TEAM_ROWS) *
+                          sp_cuda_tiles(k->filters, SP_CUDA_TEAM_COLUMNS) * k->groups;
+    const int64_t segments = sp_cuda_tiles(k->channels * k->kernel_h * k->kernel_w, k->segment);
+    const int is_mostly_full =
+        k->filters > SP_CUDA_TEAM_COLUMNS / 2 && pixels > SP_CUDA_TEAM_ROWS / 2;
+    if (!is_mostly_full || shared_bytes < SP_CUDA_CLUSTER_BYTES || segments < 4) return 0;
+    const int64_t least = SP_CUDA_ENOUGH_BLOCKS / 2, most = SP_CUDA_ENOUGH_BLOCKS * 4;
+    const int is_team = segments >= 8 && tiles * SP_CUDA_TEAM <= most;
+    const int64_t blocks = is_team ? SP_CUDA_TEAM : SP_CUDA_TEAM / 2;
+    return tiles * blocks >= least && tiles * blocks <= most ? (uint32_t)blocks : 0;
+}
+
 /* The tile of a convolution, whose rows are filters and whose columns are pixels: of all images for
  * squares. */
 static inline sp_cuda_tile sp_cuda_conv_tile(const sp_conv_constants *k, int64_t shared_bytes)
 {
     const int64_t pixels = k->out_h * k->out_w, depth = k->channels * k->kernel_h * k->kernel_w;
+    const uint32_t blocks = sp_cuda_conv_has_squares(k) ? sp_cuda_conv_blocks(k, shared_bytes) : 0;
+    if (blocks > 0) return sp_cuda_team_tile(blocks);
     const int64_t side =
         sp_cuda_conv_has_squares(k)
             ? sp_cuda_square_side(k->filters, pixels * sp_cuda_conv_images(k), k->groups, depth,

@@ -39,14 +39,14 @@ SP_CUDA_FUNCTION void sp_await_copies()
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* The copies of this thread since the last call are one stage. */
-SP_CUDA_FUNCTION void sp_end_stage()
+/* Ends a group of copies, which may have none. */
+SP_CUDA_FUNCTION void sp_end_copies()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits for all stages of this thread but the last `count`. */
-template <int count> SP_CUDA_FUNCTION void sp_await_stages_but()
+/* Waits for all groups of copies but the newest `count`. */
+template <int count> SP_CUDA_FUNCTION void sp_await_copies_before()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(count) : "memory");
 }
@@ -76,9 +76,7 @@ SP_CUDA_FUNCTION void sp_copy_float_if(bool is_there, float *to, const float *fr
 }
 
 SP_CUDA_FUNCTION void sp_await_copies() {}
-
-SP_CUDA_FUNCTION void sp_end_stage() {}
-
-template <int count> SP_CUDA_FUNCTION void sp_await_stages_but() {}
+SP_CUDA_FUNCTION void sp_end_copies() {}
+template <int> SP_CUDA_FUNCTION void sp_await_copies_before() {}
 
 #endif

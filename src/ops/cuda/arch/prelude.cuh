@@ -63,12 +63,11 @@ SP_CUDA_FUNCTION void sp_await_launch()
 #endif
 }
 
-/* Declaration of every kernel, of blocks of so many threads, `blocks` of them per multiprocessor. It
- * begins with `await`. */
-#define SP_CUDA_KERNEL_ENTRY(name, constants_type, threads, blocks, await)                         \
+/* Declaration of every kernel, with its bounds for a launch. It begins with `await`. */
+#define SP_CUDA_KERNEL_ENTRY(name, constants_type, bounds, await)                                  \
     SP_CUDA_FUNCTION void sp_##name##_body(const sp_gpu_bindings &bindings,                        \
                                            const constants_type &k);                               \
-    extern "C" __global__ void __launch_bounds__(threads, blocks)                                  \
+    extern "C" __global__ void bounds                                                              \
         sp_##name(const __grid_constant__ sp_gpu_bindings bindings,                                \
                   const __grid_constant__ constants_type k)                                        \
     {                                                                                              \
@@ -76,13 +75,16 @@ SP_CUDA_FUNCTION void sp_await_launch()
         sp_##name##_body(bindings, k);                                                             \
     }                                                                                              \
     SP_CUDA_FUNCTION void sp_##name##_body(const sp_gpu_bindings &bindings, const constants_type &k)
-/* One with large blocks that run long: the blocks of the next kernel would wait in the place of other
- * streams' blocks, so it is launched when these have ended. */
+/* One with blocks of so many threads, `blocks` of them per multiprocessor, that run long: the blocks
+ * of the next kernel would wait in the place of other streams' blocks, so it is launched when these
+ * have ended. */
 #define SP_CUDA_KERNEL_OF(name, constants_type, threads, blocks)                                   \
-    SP_CUDA_KERNEL_ENTRY(name, constants_type, threads, blocks, sp_await_kernels())
+    SP_CUDA_KERNEL_ENTRY(name, constants_type, __launch_bounds__(threads, blocks),                 \
+                         sp_await_kernels())
 /* At most 128 registers per thread. */
 #define SP_CUDA_KERNEL(name, constants_type)                                                       \
-    SP_CUDA_KERNEL_ENTRY(name, constants_type, SP_CUDA_THREADS, 2, sp_await_launch())
+    SP_CUDA_KERNEL_ENTRY(name, constants_type, __launch_bounds__(SP_CUDA_THREADS, 2),              \
+                         sp_await_launch())
 /* A kernel that calls sp_await_launch itself. */
 #define SP_CUDA_KERNEL_THAT_AWAITS(name, constants_type)                                           \
-    SP_CUDA_KERNEL_ENTRY(name, constants_type, SP_CUDA_THREADS, 2, (void)0)
+    SP_CUDA_KERNEL_ENTRY(name, constants_type, __launch_bounds__(SP_CUDA_THREADS, 2), (void)0)

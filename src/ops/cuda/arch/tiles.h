@@ -8,14 +8,26 @@
 #define SP_CUDA_FUNCTION static inline
 #endif
 
-/* Entries of the program that are launched in place of a kernel, for some shapes. */
-#define SP_CUDA_VARIANT_LIST(X)                                                                    \
+/* Entries of the program that are launched in place of a kernel, for some shapes: those whose
+ * blocks run alone, and those that run in clusters of so many blocks along x. */
+#define SP_CUDA_BLOCK_LIST(X)                                                                      \
     X(gemm_rows_f32)                                                                               \
     X(gemm_square_128_f32)                                                                         \
     X(gemm_square_64_f32)                                                                          \
     X(conv_square_128_f32)                                                                         \
     X(conv_square_64_f32)                                                                          \
     X(conv_small_f32)
+#define SP_CUDA_CLUSTER_LIST(X)                                                                    \
+    X(gemm_pair_f32, SP_CUDA_PAIR)                                                                 \
+    X(gemm_team_f32, SP_CUDA_TEAM)                                                                 \
+    X(conv_team_f32, SP_CUDA_TEAM)
+#define SP_CUDA_VARIANT_LIST(X)                                                                    \
+    SP_CUDA_BLOCK_LIST(X)                                                                          \
+    X(gemm_pair_f32)                                                                               \
+    X(gemm_team_f32)                                                                               \
+    X(conv_team_f32)
+#define SP_CUDA_PAIR 2
+#define SP_CUDA_TEAM 8
 
 /* The same of the program with narrow products. */
 #define SP_CUDA_TENSOR_VARIANTS(X, type)                                                           \
@@ -43,6 +55,9 @@ SP_CUDA_FUNCTION int64_t sp_cuda_binary_elements(const sp_binary_constants *k)
 
 /* Bytes that a thread of a kernel that copies contiguous memory processes at once. */
 #define SP_CUDA_WORD 16
+
+/* Processors on which a block can have so much shared memory run clusters of blocks. */
+#define SP_CUDA_CLUSTER_BYTES (227 * 1024)
 
 /* Shared memory that a GPU adds to that of each block. */
 #define SP_CUDA_RESERVED_BYTES 1024
@@ -96,7 +111,9 @@ SP_CUDA_FUNCTION int64_t sp_cuda_row_warps(int64_t extent)
 /* What a block of a product computes: SP_CUDA_LANES columns, one per lane, of `warps * rows` rows,
  * `rows` for each warp. `groups` segments of the depth are computed side by side, each by a group
  * of SP_CUDA_WARPS / groups warps, so that the chains of a deep product wait less for each other.
- * With no groups it is a square of `rows` rows and columns, of all segments in turn. */
+ * With no groups it is a square of `rows` rows and columns, of all segments in turn; or, if there
+ * are `warps`, a tile of SP_CUDA_TEAM_OUTPUTS outputs whose segments so many blocks of a cluster
+ * share. */
 typedef struct sp_cuda_tile {
     uint32_t groups, warps, rows;
 } sp_cuda_tile;
@@ -148,6 +165,20 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
          ((columns) * SP_CUDA_NARROW_PITCH +                                                       \
           (rows) * ((is_raw) ? (SP_NARROW_BYTES + 16) * 4 / (size) : SP_CUDA_NARROW_PITCH)) +      \
      ((groups) - 1) * (rows) * (columns) * 4)
+
+/* Of a tile of several blocks: few rows of a product, or few pixels of a convolution. Three chunks
+ * of both operands, chains that the other blocks read, and the sums of the block's part, if there
+ * are more segments than blocks. */
+#define SP_CUDA_TEAM_ROWS 32
+#define SP_CUDA_TEAM_COLUMNS 128
+#define SP_CUDA_TEAM_OUTPUTS (SP_CUDA_TEAM_ROWS * SP_CUDA_TEAM_COLUMNS)
+#define SP_CUDA_TEAM_STAGES 3
+#define SP_CUDA_TEAM_THREADS 128
+#define SP_CUDA_TEAM_BYTES(blocks, has_sums)                                                       \
+    (((SP_CUDA_TEAM_ROWS + SP_CUDA_TEAM_COLUMNS + SP_CUDA_SQUARE_PAD) * SP_CUDA_TEAM_STAGES *      \
+          SP_CUDA_SQUARE_DEPTH +                                                                   \
+      SP_CUDA_TEAM_OUTPUTS + ((has_sums) ? SP_CUDA_TEAM_OUTPUTS / (blocks) : 0)) *                 \
+     4)
 
 /* The table of a convolution's taps, before it. */
 #define SP_CUDA_TAPS_BYTES (SP_CONV_MAX_SEGMENT * 12)

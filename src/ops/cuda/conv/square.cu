@@ -40,7 +40,7 @@ SP_CUDA_FUNCTION uint32_t sp_square_inside(int first, int step, int taps, int si
 
 /* The windows: a thread loads some steps of one pixel's. */
 template <class S> struct sp_square_taps {
-    static constexpr int depth_step = S::threads / S::side;
+    static constexpr int depth_step = S::threads / S::width;
     const float *window; /* the pixel's, in the first channel of the segment */
     const sp_square_tap *taps;
     uint32_t rows, columns; /* that are inside */
@@ -50,23 +50,24 @@ template <class S> struct sp_square_taps {
     /* The next `count` steps to [depth][pixel]; zeros outside. */
     __device__ __forceinline__ void load(int count, float *to)
     {
-        const int first = (int)threadIdx.x / S::side;
-        to += first * S::side + (int)threadIdx.x % S::side;
+        const int first = (int)threadIdx.x / S::width;
+        to += first * S::width + (int)threadIdx.x % S::width;
 #pragma unroll
         for (int i = 0; i < S::right_words * 4; i++) {
             const int k = first + i * depth_step;
             sp_square_tap tap = {0, 0, 0};
             if (k < count) tap = taps[step + k];
             const bool is_inside = k < count && (rows >> tap.row & columns >> tap.column & 1) != 0;
-            sp_copy_float_if(is_inside, to + i * depth_step * S::side, window + tap.offset);
+            sp_copy_float_if(is_inside, to + i * depth_step * S::width, window + tap.offset);
         }
         step += count;
     }
 
-    __device__ __forceinline__ void next_segment()
+    /* To a segment `count` segments on. */
+    __device__ __forceinline__ void next_segment(int64_t, int count)
     {
         step = 0;
-        window += segment_floats;
+        window += count * segment_floats;
     }
 };
 
@@ -75,7 +76,7 @@ SP_CUDA_FUNCTION sp_square_taps<S> sp_make_square_taps(const sp_conv_constants &
                                                           const sp_square_tap *taps, int first,
                                                           int columns)
 {
-    const int index = first + (int)threadIdx.x % S::side;
+    const int index = first + (int)threadIdx.x % S::width;
     const int height = (int)k.in_h, width = (int)k.in_w, plane = height * width;
     sp_square_taps<S> right = {x, taps, 0, 0, 0, 0};
     right.segment_floats = (int)(k.segment / (k.kernel_h * k.kernel_w)) * plane;
@@ -182,18 +183,21 @@ struct sp_conv_square_output {
 
 /* ---- the kernels ---- */
 
-/* Squares: x over the pixels of all images, y over the filters of a group, z over the groups. */
-template <class S>
-SP_CUDA_FUNCTION void sp_conv_squares(const sp_gpu_bindings &bindings, const sp_conv_constants &k,
-                                      float *pool)
+SP_CUDA_FUNCTION int sp_conv_columns(const sp_conv_constants &k)
+{
+    return (int)(sp_cuda_conv_images(&k) * k.out_h * k.out_w);
+}
+
+/* The tile of a group at filter `first` and a column. */
+template <class S, class Blocks>
+SP_CUDA_FUNCTION void sp_conv_square(const sp_gpu_bindings &bindings, const sp_conv_constants &k,
+                                     const Blocks &blocks, int first, int column, float *pool)
 {
     sp_square_tap *taps = (sp_square_tap *)pool;
     pool += SP_CUDA_TAPS_BYTES / 4;
     const int depth = (int)(k.channels * k.kernel_h * k.kernel_w), filters = (int)k.filters;
-    const int pixels = (int)(k.out_h * k.out_w);
-    const int columns = (int)sp_cuda_conv_images(&k) * pixels;
-    const int group = (int)blockIdx.z, first = (int)blockIdx.y * S::side;
-    const int column = (int)blockIdx.x * S::side;
+    const int pixels = (int)(k.out_h * k.out_w), columns = sp_conv_columns(k);
+    const int group = (int)blockIdx.z;
     const float *x = (const float *)bindings.at[0] + group * (int)(k.channels * k.in_h * k.in_w);
     const float *w = (const float *)bindings.at[1] + (group * filters + first) * depth;
     const float *bias = k.has_bias ? (const float *)bindings.at[2] + group * filters + first : nullptr;
@@ -205,12 +209,34 @@ SP_CUDA_FUNCTION void sp_conv_squares(const sp_gpu_bindings &bindings, const sp_
     const auto left = sp_make_square_left<S>(w, depth, 1, rows);
     if (sp_is_pointwise(k) && (pixels & 3) == 0 && sp_is_wide((const float *)bindings.at[0], 0)) {
         const auto right = sp_make_square_planes<S>(k, x, column, columns);
-        sp_run_square<S>(pool, left, right, rows, depth, segment, output);
+        blocks.template run<S>(pool, left, right, rows, depth, segment, output);
     } else {
         sp_fill_square_taps(k, S::threads, taps);
         const auto right = sp_make_square_taps<S>(k, x, taps, column, columns);
-        sp_run_square<S>(pool, left, right, rows, depth, segment, output);
+        blocks.template run<S>(pool, left, right, rows, depth, segment, output);
     }
+}
+
+/* Squares: x over the pixels of all images, y over the filters of a group, z over the groups. */
+template <class S>
+SP_CUDA_FUNCTION void sp_conv_squares(const sp_gpu_bindings &bindings, const sp_conv_constants &k,
+                                      float *pool)
+{
+    sp_conv_square<S>(bindings, k, sp_square_alone(), (int)blockIdx.y * S::height,
+                      (int)blockIdx.x * S::width, pool);
+}
+
+/* Tiles by several blocks each, along x: of the pixels, of the filters. z over the groups. */
+template <class S>
+SP_CUDA_FUNCTION void sp_conv_teams(const sp_gpu_bindings &bindings, const sp_conv_constants &k,
+                                    float *pool)
+{
+    const sp_square_team team = sp_make_square_team((int)bindings.tile[1], SP_CUDA_TEAM);
+    const int across = (int)sp_cuda_tiles(sp_conv_columns(k), S::width);
+    if (!team.has_part(across * sp_cuda_tiles(k.filters, S::height))) return;
+    const int tile = (int)team.tile, first = tile / across;
+    sp_conv_square<S>(bindings, k, team, first * S::height, (tile - first * across) * S::width,
+                      pool);
 }
 
 SP_CUDA_KERNEL_OF(conv_square_128_f32, sp_conv_constants, sp_square_128::threads, 2)
@@ -223,4 +249,10 @@ SP_CUDA_KERNEL_OF(conv_square_64_f32, sp_conv_constants, sp_square_64::threads, 
 {
     SP_CUDA_SHARED(pool);
     sp_conv_squares<sp_square_64>(bindings, k, (float *)pool);
+}
+
+SP_CUDA_KERNEL_OF_CLUSTERS(conv_team_f32, sp_conv_constants, SP_CUDA_TEAM_THREADS, 4, SP_CUDA_TEAM)
+{
+    SP_CUDA_SHARED(pool);
+    sp_conv_teams<sp_team_high>(bindings, k, (float *)pool);
 }

@@ -114,6 +114,12 @@ SP_CUDA_KERNEL_THAT_AWAITS(gemm_rows_f32, sp_gemm_constants)
         b, SP_GEMM_PANEL, SP_GEMM_PANEL * depth, column, padded, sp_is_wide(b, 0), loader);
     const sp_gemm_output output = {k, c, y, row, column};
     if (!k.is_b_constant) sp_await_launch();
+    if (sp_is_whole(place, left)) {
+        right.load(sp_whole_steps(place, left), sp_first_stage((float *)pool, place));
+        sp_await_launch();
+        sp_run_whole<SP_GEMM_SEGMENT>((float *)pool, place, left, loader, columns - column, output);
+        return;
+    }
     sp_load_first((float *)pool, place, left, right);
     sp_await_launch();
     sp_run_tile((float *)pool, place, left, right, loader, columns - column, output);
@@ -130,11 +136,11 @@ SP_CUDA_FUNCTION void sp_gemm_squares(const sp_gpu_bindings &bindings, const sp_
         const sp_gemm_matrix m = sp_make_gemm_matrix(bindings, k, batch);
         const bool is_wide = sp_is_wide(m.y, k.columns);
 #pragma unroll 1
-        for (int64_t column = (int64_t)blockIdx.y * S::side; column < k.columns;
-             column += (int64_t)gridDim.y * S::side) {
+        for (int64_t column = (int64_t)blockIdx.y * S::width; column < k.columns;
+             column += (int64_t)gridDim.y * S::width) {
 #pragma unroll 1
-            for (int64_t row = (int64_t)blockIdx.x * S::side; row < k.rows;
-                 row += (int64_t)gridDim.x * S::side) {
+            for (int64_t row = (int64_t)blockIdx.x * S::height; row < k.rows;
+                 row += (int64_t)gridDim.x * S::height) {
                 const auto left = sp_make_square_left<S>(m.a + row * k.a_row, k.a_row, k.a_depth,
                                                          k.rows - row);
                 const auto right = sp_make_square_panels<S>(k, m.b, column);
@@ -158,6 +164,37 @@ SP_CUDA_KERNEL_OF(gemm_square_64_f32, sp_gemm_constants, sp_square_64::threads, 
 {
     SP_CUDA_SHARED(pool);
     sp_gemm_squares<sp_square_64>(bindings, k, (float *)pool);
+}
+
+/* Tiles by several blocks each, along x: of the rows, of the columns, of the batch. */
+template <class S>
+SP_CUDA_FUNCTION void sp_gemm_teams(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
+                                    int cluster, float *pool)
+{
+    const sp_square_team team = sp_make_square_team((int)bindings.tile[1], cluster);
+    const int64_t down = sp_cuda_tiles(k.rows, S::height);
+    const int64_t across = sp_cuda_tiles(k.columns, S::width);
+    if (!team.has_part(down * across * sp_cuda_gemm_matrices(&k))) return;
+    int64_t batch = team.tile;
+    const int64_t row = sp_take_coordinate(&batch, down) * S::height, rows = k.rows - row;
+    const int64_t column = sp_take_coordinate(&batch, across) * S::width;
+    const sp_gemm_matrix m = sp_make_gemm_matrix(bindings, k, batch);
+    const auto left = sp_make_square_left<S>(m.a + row * k.a_row, k.a_row, k.a_depth, rows);
+    const auto right = sp_make_square_panels<S>(k, m.b, column);
+    const sp_gemm_square_output output = {k, m.c, m.y, row, column, sp_is_wide(m.y, k.columns)};
+    team.run<S>(pool, left, right, rows, k.depth, SP_GEMM_SEGMENT, output);
+}
+
+SP_CUDA_KERNEL_OF_CLUSTERS(gemm_pair_f32, sp_gemm_constants, SP_CUDA_TEAM_THREADS, 4, SP_CUDA_PAIR)
+{
+    SP_CUDA_SHARED(pool);
+    sp_gemm_teams<sp_team_wide>(bindings, k, SP_CUDA_PAIR, (float *)pool);
+}
+
+SP_CUDA_KERNEL_OF_CLUSTERS(gemm_team_f32, sp_gemm_constants, SP_CUDA_TEAM_THREADS, 4, SP_CUDA_TEAM)
+{
+    SP_CUDA_SHARED(pool);
+    sp_gemm_teams<sp_team_wide>(bindings, k, SP_CUDA_TEAM, (float *)pool);
 }
 
 SP_CUDA_KERNEL(gemm_pack_f32, sp_gemm_pack_constants)

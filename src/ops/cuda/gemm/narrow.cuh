@@ -171,21 +171,21 @@ SP_CUDA_FUNCTION void sp_narrow_run(char *memory, float *chains, int chunks,
 #pragma unroll
     for (int s = 0; s < stages - 1; s++) {
         if (loads.chunk < chunks) left.copy(loads.chunk, memory + s * T::stage_bytes);
-        sp_end_stage();
+        sp_end_copies();
         loads.advance();
     }
     char *stage = memory, *free = memory + (stages - 1) * T::stage_bytes;
     char *const end = memory + T::group_bytes;
 #pragma unroll 1
     for (int i = 1; i <= count; i++) {
-        sp_await_stages_but<stages - 2>();
+        sp_await_copies_before<stages - 2>();
         /* The chunk is there for all threads, and none uses the one before it any more. */
         __syncthreads();
         if (loads.chunk < chunks) {
             right.copy(loads.chunk, free + T::left_bytes);
             left.copy(loads.chunk, free);
         }
-        sp_end_stage();
+        sp_end_copies();
         loads.advance();
         if (now.chunk < chunks) sp_narrow_multiply<T>(stage, place, chain);
         now.advance();

@@ -98,11 +98,10 @@ SP_CUDA_FUNCTION sp_left_rows<int64_t> sp_make_left_rows(const float *at, int64_
 }
 
 /* The same, four elements at once: a thread has the same steps of some rows. */
-template <class Int>
+template <int depth, class Int>
 SP_CUDA_FUNCTION void sp_load_left_wide(const sp_left_rows<Int> &left, const sp_loader &loader,
                                         const sp_steps<Int> &steps, float *to)
 {
-    constexpr int depth = SP_CUDA_CHUNK;
     const int at = loader.index * 4 % depth, row_step = loader.count * 4 / depth;
     if (at >= steps.count) return;
     int row = loader.index * 4 / depth;
@@ -116,14 +115,14 @@ SP_CUDA_FUNCTION void sp_load_left_wide(const sp_left_rows<Int> &left, const sp_
     }
 }
 
-/* Loads a chunk to [row][depth]. Neighbouring threads load neighbouring elements. */
-template <class Int>
+/* Loads a chunk of at most `depth` steps to [row][depth]. Neighbouring threads load neighbouring
+ * elements. */
+template <int depth, class Int>
 SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows<Int> &left, const sp_loader &loader,
                                    const sp_steps<Int> &steps, float *to)
 {
-    constexpr int depth = SP_CUDA_CHUNK;
     if (left.is_wide) {
-        sp_load_left_wide(left, loader, steps, to);
+        sp_load_left_wide<depth>(left, loader, steps, to);
         return;
     }
     const bool is_along = left.depth_stride == 1;
@@ -208,8 +207,8 @@ SP_CUDA_FUNCTION bool sp_are_panels_wide(const float *at, int64_t stride, int64_
 
 /* ---- the chains ---- */
 
-/* Four steps of R chains. */
-template <int R>
+/* Four steps of R chains, whose left operands are `stride` apart. */
+template <int R, int stride>
 SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float (&acc)[R])
 {
     float b[4];
@@ -217,7 +216,7 @@ SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float
     for (int i = 0; i < 4; i++) b[i] = right[i * SP_CUDA_LANES];
 #pragma unroll
     for (int r = 0; r < R; r++) {
-        const float4 a = *(const float4 *)(left + r * SP_CUDA_CHUNK);
+        const float4 a = *(const float4 *)(left + r * stride);
         acc[r] = __fmaf_rn(a.x, b[0], acc[r]);
         acc[r] = __fmaf_rn(a.y, b[1], acc[r]);
         acc[r] = __fmaf_rn(a.z, b[2], acc[r]);
@@ -225,28 +224,29 @@ SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float
     }
 }
 
-/* The steps of a chunk. */
-template <int R>
+/* The steps of a chunk of at most `depth`, `unrolled` of them at a time. */
+template <int R, int depth, int unrolled>
 SP_CUDA_FUNCTION void sp_run_chunk(const float *left, const float *right, int steps,
                                    float (&acc)[R])
 {
-    constexpr int unrolled = R <= 4 ? 64 : 32;
-    static_assert(SP_CUDA_CHUNK % unrolled == 0, "a whole chunk has no rest");
+    static_assert(depth % unrolled == 0, "a whole chunk has no rest");
     int k = 0;
 #pragma unroll 1
     for (; k + unrolled <= steps; k += unrolled) {
 #pragma unroll
         for (int i = 0; i < unrolled; i += 4) {
-            sp_four_steps<R>(left + k + i, right + (k + i) * SP_CUDA_LANES, acc);
+            sp_four_steps<R, depth>(left + k + i, right + (k + i) * SP_CUDA_LANES, acc);
         }
     }
 #pragma unroll 1
-    for (; k + 4 <= steps; k += 4) sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
+    for (; k + 4 <= steps; k += 4) {
+        sp_four_steps<R, depth>(left + k, right + k * SP_CUDA_LANES, acc);
+    }
 #pragma unroll 1
     for (; k < steps; k++) {
 #pragma unroll
         for (int r = 0; r < R; r++) {
-            acc[r] = __fmaf_rn(left[r * SP_CUDA_CHUNK + k], right[k * SP_CUDA_LANES], acc[r]);
+            acc[r] = __fmaf_rn(left[r * depth + k], right[k * SP_CUDA_LANES], acc[r]);
         }
     }
 }
@@ -318,7 +318,7 @@ SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows<Int> &left, const Right &
                                     float *stage)
 {
     right.load(steps, stage);
-    sp_load_left(left, loader, steps, stage + SP_CUDA_CHUNK * SP_CUDA_LANES);
+    sp_load_left<SP_CUDA_CHUNK>(left, loader, steps, stage + SP_CUDA_CHUNK * SP_CUDA_LANES);
 }
 
 template <class Int>
@@ -332,43 +332,15 @@ SP_CUDA_FUNCTION float *sp_first_stage(float *pool, const sp_place &place)
     return pool + place.group * SP_PRODUCT_STAGES * place.stage_floats();
 }
 
-/* The chunks of the first segment, and of each one if there are several. */
-template <class Int> SP_CUDA_FUNCTION int sp_segment_length(const sp_left_rows<Int> &left)
-{
-    return (int)(left.segment < left.depth ? left.segment : left.depth);
-}
-
-/* Begins to load the first chunks of a tile's right operand, one into each stage. */
+/* Begins to load a tile's first chunk of the right operand. */
 template <class Int, class Right>
 SP_CUDA_FUNCTION void sp_load_first(float *pool, const sp_place &place,
                                     const sp_left_rows<Int> &left, const Right &right)
 {
-    float *stage = sp_first_stage(pool, place);
-    sp_cursor<Int> cursor = sp_make_cursor(place, left);
-#pragma unroll 1
-    for (int i = 0; i < SP_PRODUCT_STAGES; i++) {
-        right.load(cursor.steps(left), stage);
-        cursor.advance(sp_segment_length(left), (int)place.tile.groups * left.segment);
-        stage += place.stage_floats();
-    }
+    right.load(sp_make_cursor(place, left).steps(left), sp_first_stage(pool, place));
 }
 
-/* The same of the left operand. */
-template <class Int>
-SP_CUDA_FUNCTION void sp_load_first_left(float *pool, const sp_place &place,
-                                         const sp_left_rows<Int> &left, const sp_loader &loader)
-{
-    float *stage = sp_first_stage(pool, place) + SP_CUDA_CHUNK * SP_CUDA_LANES;
-    sp_cursor<Int> cursor = sp_make_cursor(place, left);
-#pragma unroll 1
-    for (int i = 0; i < SP_PRODUCT_STAGES; i++) {
-        sp_load_left(left, loader, cursor.steps(left), stage);
-        cursor.advance(sp_segment_length(left), (int)place.tile.groups * left.segment);
-        stage += place.stage_floats();
-    }
-}
-
-/* The sums of this thread's R outputs, in the first group, whose first chunks are being loaded. All
+/* The sums of this thread's R outputs, in the first group, whose first chunk is being loaded. All
  * threads of the block must call it; the shared memory may be reused afterwards. */
 template <int R, class Int, class Right>
 SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
@@ -378,28 +350,25 @@ SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_place &place, const sp_l
     float *stages = sp_first_stage(pool, place);
     float *chains = pool + groups * SP_PRODUCT_STAGES * floats;
     /* Segments, and the chunks of each, are the same for all groups, which share barriers. */
-    const int length = sp_segment_length(left);
+    const int length = (int)(left.segment < left.depth ? left.segment : left.depth);
     const Int to_next = groups * left.segment;
     sp_cursor<Int> loaded = sp_make_cursor(place, left), next = loaded;
     float acc[R];
 #pragma unroll
     for (int r = 0; r < R; r++) acc[r] = sum[r] = 0;
     int stage = 0;
-    bool is_first = true;
 #pragma unroll 1
     while (loaded.segment - place.group * left.segment < left.depth) {
         sp_await_copies();
         /* The chunk is complete for all threads, and none uses the one before it any more. */
         __syncthreads();
         next.advance(length, to_next);
-        if (!is_first) {
-            sp_load_chunk(left, right, loader, next.steps(left), stages + (stage ^ 1) * floats);
-        }
-        is_first = false;
+        sp_load_chunk(left, right, loader, next.steps(left), stages + (stage ^ 1) * floats);
         const float *at = stages + stage * floats;
         if (place.row() < left.rows && place.has_rows()) {
-            sp_run_chunk<R>(at + SP_CUDA_CHUNK * SP_CUDA_LANES + place.row() * SP_CUDA_CHUNK,
-                            at + sp_lane(), loaded.steps(left).count, acc);
+            sp_run_chunk<R, SP_CUDA_CHUNK, R <= 4 ? 64 : 32>(
+                at + SP_CUDA_CHUNK * SP_CUDA_LANES + place.row() * SP_CUDA_CHUNK, at + sp_lane(),
+                loaded.steps(left).count, acc);
         }
         if (loaded.is_last(length)) sp_add_chains<R>(place, chains, acc, sum);
         loaded = next;
@@ -422,6 +391,21 @@ template <int R> SP_CUDA_FUNCTION void sp_activate_rows(uint8_t activation, floa
     }
 }
 
+/* Output r = finish(sum, addend), then the activation, of the first `rows` rows. */
+template <int R, class Output>
+SP_CUDA_FUNCTION void sp_finish_rows(const Output &output, int first, int rows, int lane,
+                                     float (&out)[R], const float (&addend)[R])
+{
+    if (rows <= 0) return;
+#pragma unroll
+    for (int r = 0; r < R; r++) out[r] = output.finish(out[r], addend[r]);
+    if (output.activation() != SP_ACTIVATION_NONE) sp_activate_rows<R>(output.activation(), out);
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        if (r < rows) output.store(first + r, lane, out[r]);
+    }
+}
+
 /* For each output of this thread that the tile has: output = finish(sum, addend(row, lane)), then
  * the activation, then store(row, lane, output). Addends are loaded while the chains run. */
 template <int R, class Int, class Right, class Output>
@@ -433,21 +417,15 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_place &place, const sp_l
     const bool has_outputs = place.group == 0 && place.has_rows() && lane < lanes;
     const int rows = has_outputs ? left.rows - place.row() : 0;
     float out[R], addend[R];
-    sp_load_first_left(pool, place, left, loader);
+    sp_load_left<SP_CUDA_CHUNK>(left, loader, sp_make_cursor(place, left).steps(left),
+                 sp_first_stage(pool, place) + SP_CUDA_CHUNK * SP_CUDA_LANES);
 #pragma unroll
     for (int r = 0; r < R; r++) addend[r] = r < rows ? output.addend(place.row() + r, lane) : 0;
     sp_run_sums<R>(pool, place, left, right, loader, out);
-    if (rows <= 0) return;
-#pragma unroll
-    for (int r = 0; r < R; r++) out[r] = output.finish(out[r], addend[r]);
-    if (output.activation() != SP_ACTIVATION_NONE) sp_activate_rows<R>(output.activation(), out);
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-        if (r < rows) output.store(place.row() + r, lane, out[r]);
-    }
+    sp_finish_rows<R>(output, place.row(), rows, lane, out, addend);
 }
 
-/* Runs a tile, whose first chunks of the right operand are being loaded. Rows are relative to the
+/* Runs a tile, whose first chunk of the right operand is being loaded. Rows are relative to the
  * tile's first. */
 template <class Int, class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
@@ -459,5 +437,64 @@ SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_place &place, const sp_l
     case 2: return sp_run_rows<2>(pool, place, left, right, loader, lanes, output);
     case 4: return sp_run_rows<4>(pool, place, left, right, loader, lanes, output);
     default: return sp_run_rows<8>(pool, place, left, right, loader, lanes, output);
+    }
+}
+
+/* ---- a segment for each group ---- */
+
+/* Of products that are no deeper than that, a tile with few rows is one chunk: it takes the memory of
+ * both stages, and waits once. */
+template <class Int>
+SP_CUDA_FUNCTION bool sp_is_whole(const sp_place &place, const sp_left_rows<Int> &left)
+{
+    return place.tile.rows <= 4 && left.depth <= (int)place.tile.groups * left.segment;
+}
+
+/* The steps of this thread's group. */
+template <class Int>
+SP_CUDA_FUNCTION sp_steps<Int> sp_whole_steps(const sp_place &place, const sp_left_rows<Int> &left)
+{
+    const Int first = place.group * left.segment, rest = left.depth - first;
+    return {first, rest < 0 ? 0 : rest < left.segment ? (int)rest : (int)left.segment};
+}
+
+template <int R, int segment, class Int, class Output>
+SP_CUDA_FUNCTION void sp_run_whole_rows(float *pool, const sp_place &place,
+                                        const sp_left_rows<Int> &left, const sp_loader &loader,
+                                        int64_t lanes, const Output &output)
+{
+    static_assert(segment == SP_PRODUCT_STAGES * SP_CUDA_CHUNK, "it fills the stages");
+    const sp_steps<Int> steps = sp_whole_steps(place, left);
+    float *stages = sp_first_stage(pool, place), *rows = stages + segment * SP_CUDA_LANES;
+    float *chains = pool + (int)place.tile.groups * SP_PRODUCT_STAGES * place.stage_floats();
+    float acc[R], sum[R], addend[R];
+    sp_load_left<segment>(left, loader, steps, rows);
+    const int lane = sp_lane();
+    const bool has_outputs = place.group == 0 && place.has_rows() && lane < lanes;
+    const int outputs = has_outputs ? left.rows - place.row() : 0;
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        acc[r] = sum[r] = 0;
+        addend[r] = r < outputs ? output.addend(place.row() + r, lane) : 0;
+    }
+    sp_await_copies();
+    __syncthreads();
+    if (place.row() < left.rows && place.has_rows()) {
+        sp_run_chunk<R, segment, R <= 2 ? 128 : 64>(rows + place.row() * segment,
+                                                    stages + lane, steps.count, acc);
+    }
+    sp_add_chains<R>(place, chains, acc, sum);
+    sp_finish_rows<R>(output, place.row(), outputs, lane, sum, addend);
+}
+
+/* Runs a tile whose right operand is being loaded. */
+template <int segment, class Int, class Output>
+SP_CUDA_FUNCTION void sp_run_whole(float *pool, const sp_place &place, const sp_left_rows<Int> &left,
+                                   const sp_loader &loader, int64_t lanes, const Output &output)
+{
+    switch (place.tile.rows) {
+    case 1: return sp_run_whole_rows<1, segment>(pool, place, left, loader, lanes, output);
+    case 2: return sp_run_whole_rows<2, segment>(pool, place, left, loader, lanes, output);
+    default: return sp_run_whole_rows<4, segment>(pool, place, left, loader, lanes, output);
     }
 }

@@ -7,27 +7,28 @@
  * The right operand and the outputs are of types of their own: a matrix (gemm/square_matrix.cuh) or
  * the pixels of a convolution (conv/square.cu). */
 
-/* A square of Side rows and columns, of which a thread has Rows x Columns. A warp has 8 threads side
- * by side and 4 below each other; a thread has rows and columns in groups of four. */
-template <int Side, int Rows, int Columns> struct sp_square {
-    static constexpr int side = Side, rows = Rows, columns = Columns;
-    static constexpr int threads = Side * Side / (Rows * Columns);
+/* A tile of Height rows and Width columns, of which a thread has Rows x Columns. A warp has 8 threads
+ * side by side and 4 below each other; a thread has rows and columns in groups of four. Stages: chunks
+ * in shared memory, of which one is computed and the others are being loaded. */
+template <int Height, int Width, int Rows, int Columns, int Stages> struct sp_square {
+    static constexpr int height = Height, width = Width, rows = Rows, columns = Columns;
+    static constexpr int stages = Stages;
+    static constexpr int threads = Height * Width / (Rows * Columns);
     static constexpr int depth = SP_CUDA_SQUARE_DEPTH;
-    static constexpr int left_row = Side + SP_CUDA_SQUARE_PAD;
-    static constexpr int left = depth * left_row, right = depth * Side; /* floats of a stage */
-    static constexpr int left_words = depth * Side / threads;           /* floats of a thread */
-    static constexpr int right_words = left_words / 4;                  /* float4 of a thread */
-    static constexpr int groups = Columns / 4;                          /* of columns */
-    static constexpr int warps = Side / (8 * Columns);                  /* side by side */
-    static_assert(right_words * 4 * threads == depth * Side, "threads load equal parts");
-    static_assert(warps * Side / (4 * Rows) == threads / SP_CUDA_LANES, "warps fill the square");
-    static_assert(threads == SP_CUDA_SQUARE_THREADS(Side), "as the host launches it");
-    static_assert((2 * (left + right) + Side * Side) * 4 == SP_CUDA_SQUARE_BYTES(Side, true),
-                  "as the host counts them");
+    static constexpr int left_row = Height + SP_CUDA_SQUARE_PAD;
+    static constexpr int left = depth * left_row, right = depth * Width; /* floats of a stage */
+    static constexpr int left_words = depth * Height / threads;          /* floats of a thread */
+    static constexpr int right_words = depth * Width / 4 / threads;      /* float4 of a thread */
+    static constexpr int groups = Columns / 4;                           /* of columns */
+    static constexpr int slots = Rows * groups;                          /* float4 of outputs */
+    static constexpr int warps = Width / (8 * Columns);                  /* side by side */
+    static_assert(left_words * threads == depth * Height && right_words * 4 * threads == right,
+                  "threads load equal parts");
+    static_assert(warps * Height / (4 * Rows) == threads / SP_CUDA_LANES, "warps fill the tile");
 };
 
-typedef sp_square<128, 8, 8> sp_square_128;
-typedef sp_square<64, 8, 4> sp_square_64;
+typedef sp_square<128, 128, 8, 8, 2> sp_square_128;
+typedef sp_square<64, 64, 8, 4, 2> sp_square_64;
 
 /* A thread's first row and column in the square. */
 struct sp_square_place {
@@ -44,9 +45,9 @@ struct sp_square_place {
     }
 };
 
-template <class S> SP_CUDA_FUNCTION sp_square_place sp_make_square_place()
+template <class S> SP_CUDA_FUNCTION sp_square_place sp_make_square_place(int thread)
 {
-    const int warp = (int)threadIdx.x / SP_CUDA_LANES, lane = (int)threadIdx.x % SP_CUDA_LANES;
+    const int warp = thread / SP_CUDA_LANES, lane = thread % SP_CUDA_LANES;
     constexpr int warps = S::warps;
     return {warp / warps * (4 * S::rows) + lane / 8 * 4,
             warp % warps * (8 * S::columns) + lane % 8 * 4};
@@ -75,6 +76,11 @@ template <class S> struct sp_square_left {
         }
         at += count * depth_stride;
     }
+
+    __device__ __forceinline__ void skip(int64_t steps)
+    {
+        at += steps * depth_stride;
+    }
 };
 
 /* `rows` from the tile's first row `at` on. */
@@ -83,7 +89,7 @@ SP_CUDA_FUNCTION sp_square_left<S> sp_make_square_left(const float *at, int64_t 
                                                        int64_t depth_stride, int64_t rows)
 {
     const int row = (int)threadIdx.x / S::depth, step = (int)threadIdx.x % S::depth;
-    const int inside = rows < S::side ? (int)rows : S::side;
+    const int inside = rows < S::height ? (int)rows : S::height;
     return {at + row * row_stride + step * depth_stride, row_stride, depth_stride, inside - row};
 }
 
@@ -155,11 +161,11 @@ SP_CUDA_FUNCTION void sp_square_steps(const float *left, const float *right,
 #pragma unroll
         for (int k = 0; k < unrolled; k++) {
             const int next = k + 1 < unrolled ? k + 1 : last;
-            steps[(k + 1) % 2].read(left + next * S::left_row, right + next * S::side);
+            steps[(k + 1) % 2].read(left + next * S::left_row, right + next * S::width);
             steps[k % 2].multiply(acc);
         }
         left += unrolled * S::left_row;
-        right += unrolled * S::side;
+        right += unrolled * S::width;
     }
 }
 
@@ -194,62 +200,85 @@ SP_CUDA_FUNCTION void sp_square_end_segment(float *sums, bool is_first, sp_squar
     acc.clear();
 }
 
-/* Where the loads are. */
-struct sp_square_cursor {
-    int64_t left_over; /* steps of the depth, from the chunk on */
-    int at;            /* the chunk's first step, in its segment */
-    int segment;
+/* The chunks of the segments that a block computes: every `each`th one. */
+template <class S, class Right> struct sp_square_pipe {
+    static constexpr int floats = S::left + S::right;
+    float *pool;
+    sp_square_left<S> left;
+    Right right;
+    int64_t left_over; /* steps of the depth, from the next chunk to load on */
+    int at;            /* that chunk's first step, in its segment */
+    int segment, each;
+    int stage, next; /* that is computed next; that is loaded next */
 
-    __device__ __forceinline__ int count() const
+    __device__ __forceinline__ void load()
     {
-        int count = segment - at < SP_CUDA_SQUARE_DEPTH ? segment - at : SP_CUDA_SQUARE_DEPTH;
-        return left_over < count ? (int)left_over : count;
+        if (left_over > 0) {
+            int count = segment - at < S::depth ? segment - at : S::depth;
+            if (left_over < count) count = (int)left_over;
+            float *to = pool + next * floats;
+            right.load(count, to + S::left);
+            left.load(count, to);
+            left_over -= count;
+            at += count;
+            if (at == segment) begin_segment(each - 1, each);
+        }
+        next = next + 1 < S::stages ? next + 1 : 0;
+        sp_end_copies();
     }
 
-    /* To the next chunk; does a segment end? */
-    __device__ __forceinline__ bool advance()
+    /* Leaves out `count` segments. */
+    __device__ __forceinline__ void begin_segment(int skipped, int count)
     {
-        const int steps = count();
-        left_over -= steps;
-        at += steps;
-        if (at < segment && left_over > 0) return false;
         at = 0;
-        return true;
+        left_over -= (int64_t)skipped * segment;
+        left.skip((int64_t)skipped * segment);
+        right.next_segment((int64_t)skipped * segment, count);
+    }
+
+    __device__ __forceinline__ void begin(int first)
+    {
+        at = stage = next = 0;
+        if (first > 0) begin_segment(first, first);
+#pragma unroll
+        for (int i = 0; i + 1 < S::stages; i++) load();
+    }
+
+    /* The chains of the next segment, which has `steps`. All threads of the block must call it. */
+    __device__ __forceinline__ void run(const sp_square_place &place, int steps,
+                                        sp_square_sums<S> &acc)
+    {
+#pragma unroll 1
+        for (; steps > 0; steps -= S::depth) {
+            sp_await_copies_before<S::stages - 2>();
+            /* The chunk is complete for all threads, and none uses the one before it any more. */
+            __syncthreads();
+            load();
+            const float *from = pool + stage * floats;
+            sp_square_steps<S>(from, from + S::left, place, acc);
+            stage = stage + 1 < S::stages ? stage + 1 : 0;
+        }
     }
 };
 
 /* Leaves in acc the chains of the last segment, and in `sums` the sums of those before it; returns
  * whether there are any. All threads of the block must call it. */
 template <class S, class Right>
-SP_CUDA_FUNCTION bool sp_square_run(float *pool, sp_square_left<S> left, Right right,
+SP_CUDA_FUNCTION bool sp_square_run(float *pool, const sp_square_left<S> &left, const Right &right,
                                     int64_t depth, int segment, float *sums,
                                     sp_square_sums<S> &acc)
 {
-    constexpr int floats = S::left + S::right;
-    const sp_square_place place = sp_make_square_place<S>();
-    sp_square_cursor cursor = {depth, 0, segment};
+    const sp_square_place place = sp_make_square_place<S>((int)threadIdx.x);
+    sp_square_pipe<S, Right> pipe = {pool, left, right, depth, 0, segment, 1, 0, 0};
+    pipe.begin(0);
     acc.clear();
     bool is_first = true;
-    right.load(cursor.count(), pool + S::left);
-    left.load(cursor.count(), pool);
 #pragma unroll 1
-    for (int stage = 0; cursor.left_over > 0; stage ^= 1) {
-        float *at = pool + stage * floats, *other = pool + (stage ^ 1) * floats;
-        sp_await_copies();
-        /* The chunk is complete for all threads, and none uses the one before it any more. */
-        __syncthreads();
-        const bool is_end = cursor.advance();
-        if (is_end) right.next_segment();
-        const int count = cursor.count();
-        if (count > 0) {
-            right.load(count, other + S::left);
-            left.load(count, other);
-        }
-        sp_square_steps<S>(at, at + S::left, place, acc);
-        if (is_end && count > 0) {
-            sp_square_end_segment<S>(sums, is_first, acc);
-            is_first = false;
-        }
+    for (int64_t rest = depth;; rest -= segment) {
+        pipe.run(place, rest < segment ? (int)rest : segment, acc);
+        if (rest <= segment) break;
+        sp_square_end_segment<S>(sums, is_first, acc);
+        is_first = false;
     }
     sp_await_copies();
     return !is_first;
@@ -267,14 +296,33 @@ SP_CUDA_FUNCTION void sp_square_activate(uint8_t activation, float4 &out)
     }
 }
 
+SP_CUDA_FUNCTION bool sp_square_is_short(uint8_t activation)
+{
+    return activation == SP_ACTIVATION_NONE || activation == SP_ACTIVATION_RELU;
+}
+
+/* Four outputs but for an activation that is long. */
+template <class Output>
+SP_CUDA_FUNCTION float4 sp_square_output(const Output &output, const float4 &sum,
+                                         const float4 &addend)
+{
+    float4 out = {output.finish(sum.x, addend.x), output.finish(sum.y, addend.y),
+                  output.finish(sum.z, addend.z), output.finish(sum.w, addend.w)};
+    if (output.activation() == SP_ACTIVATION_RELU) {
+        out = {sp_store(sp_reluf(out.x)), sp_store(sp_reluf(out.y)), sp_store(sp_reluf(out.z)),
+               sp_store(sp_reluf(out.w))};
+    }
+    return out;
+}
+
 /* Output = finish(sum, addend), then the activation. What is long waits for it in shared memory. */
 template <class S, class Output>
 SP_CUDA_FUNCTION void sp_square_finish(float *sums, bool has_sums, int rows, const Output &output,
                                        const sp_square_sums<S> &acc)
 {
-    const sp_square_place place = sp_make_square_place<S>();
+    const sp_square_place place = sp_make_square_place<S>((int)threadIdx.x);
     const uint8_t activation = output.activation();
-    const bool is_short = activation == SP_ACTIVATION_NONE || activation == SP_ACTIVATION_RELU;
+    const bool is_short = sp_square_is_short(activation);
 #pragma unroll
     for (int group = 0; group < S::groups; group++) {
         const auto to = output.columns(place.column_of(group));
@@ -287,12 +335,7 @@ SP_CUDA_FUNCTION void sp_square_finish(float *sums, bool has_sums, int rows, con
             float4 sum = {0, 0, 0, 0};
             if (has_sums) sum = *slot;
             sum = sp_square_added(sum, acc.at[i] + group * 4);
-            sum = {output.finish(sum.x, addend.x), output.finish(sum.y, addend.y),
-                   output.finish(sum.z, addend.z), output.finish(sum.w, addend.w)};
-            if (activation == SP_ACTIVATION_RELU) {
-                sum = {sp_store(sp_reluf(sum.x)), sp_store(sp_reluf(sum.y)),
-                       sp_store(sp_reluf(sum.z)), sp_store(sp_reluf(sum.w))};
-            }
+            sum = sp_square_output(output, sum, addend);
             if (is_short) output.store(to, row, sum);
             else *slot = sum;
         }
@@ -314,9 +357,20 @@ SP_CUDA_FUNCTION void sp_run_square(float *pool, const sp_square_left<S> &left,
                                     const Right &right, int64_t rows, int64_t depth, int segment,
                                     const Output &output)
 {
-    float *sums = pool + 2 * (S::left + S::right);
+    float *sums = pool + S::stages * (S::left + S::right);
     sp_square_sums<S> acc;
     const bool has_sums = sp_square_run<S>(pool, left, right, depth, segment, sums, acc);
-    sp_square_finish<S>(sums, has_sums, rows < S::side ? (int)rows : S::side, output, acc);
+    sp_square_finish<S>(sums, has_sums, rows < S::height ? (int)rows : S::height, output, acc);
     __syncthreads(); /* the next tile may use the memory */
 }
+
+/* A tile by one block. */
+struct sp_square_alone {
+    template <class S, class Right, class Output>
+    __device__ __forceinline__ void run(float *pool, const sp_square_left<S> &left,
+                                        const Right &right, int64_t rows, int64_t depth,
+                                        int segment, const Output &output) const
+    {
+        sp_run_square<S>(pool, left, right, rows, depth, segment, output);
+    }
+};

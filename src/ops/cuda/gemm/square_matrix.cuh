@@ -10,7 +10,7 @@ SP_CUDA_FUNCTION int64_t sp_gemm_columns(const sp_gemm_constants &k)
 
 /* A matrix in panels. A thread loads four columns of some steps of a chunk. */
 template <class S> struct sp_square_panels {
-    static constexpr int words_of_step = S::side / 4;
+    static constexpr int words_of_step = S::width / 4;
     static constexpr int depth_step = S::threads / words_of_step;
     const float *at; /* this thread's first element in the next chunk */
     int64_t depth_stride;
@@ -22,14 +22,14 @@ template <class S> struct sp_square_panels {
     {
         const int first = (int)threadIdx.x / words_of_step;
         const float *from = at;
-        to += first * S::side + (int)threadIdx.x % words_of_step * 4;
+        to += first * S::width + (int)threadIdx.x % words_of_step * 4;
 #pragma unroll
         for (int i = 0; i < S::right_words; i++) {
             const int inside = first + i * depth_step < count ? columns : 0;
             if (is_wide) sp_copy_vector_if(inside > 0, to, from);
             else load_some(inside, to, from);
             from += depth_step * depth_stride;
-            to += depth_step * S::side;
+            to += depth_step * S::width;
         }
         at += count * depth_stride;
     }
@@ -40,7 +40,11 @@ template <class S> struct sp_square_panels {
         for (int i = 0; i < 4; i++) sp_copy_float_if(i < inside, to + i, from + i);
     }
 
-    __device__ __forceinline__ void next_segment() {}
+    /* The next segment, behind others of so many steps. */
+    __device__ __forceinline__ void next_segment(int64_t skipped, int)
+    {
+        at += skipped * depth_stride;
+    }
 };
 
 template <class S>

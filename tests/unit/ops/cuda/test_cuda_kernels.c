@@ -341,6 +341,26 @@ TEST(products_are_launched_for_any_size)
     }
 }
 
+/* A launch has whole clusters, and enough blocks; only processors with clusters have such launches.
+ * Returns the blocks of a tile. */
+static uint32_t check_team(const sp_launch_shape *shape, uint64_t tiles)
+{
+    const bool is_pair = shape->variant == &sp__cuda_variant_gemm_pair_f32;
+    CHECK(is_pair || shape->variant == &sp__cuda_variant_gemm_team_f32 ||
+          shape->variant == &sp__cuda_variant_conv_team_f32);
+    const uint64_t cluster = is_pair ? SP_CUDA_PAIR : SP_CUDA_TEAM, blocks = shape->tile[1];
+    CHECK_EQ_U64(cluster % blocks, 0);
+    CHECK_EQ_U64(shape->grid[0], (tiles * blocks + cluster - 1) / cluster * cluster);
+    CHECK_EQ_U64(shape->block[0], SP_CUDA_TEAM_THREADS);
+    CHECK_EQ_U64(shared_bytes, 227 * 1024);
+    return shape->tile[1];
+}
+
+static uint64_t team_tiles(int64_t m, int64_t n)
+{
+    return (uint64_t)((m + 31) / 32 * ((n + 127) / 128));
+}
+
 TEST(a_product_fits_blocks_with_less_memory)
 {
     static const uint32_t limits[] = {48 * 1024, 64 * 1024, 99 * 1024, 163 * 1024, 227 * 1024};
@@ -349,9 +369,13 @@ TEST(a_product_fits_blocks_with_less_memory)
         shared_bytes = limits[i];
         for (int64_t m = 1; m < 10000; m = m * 2 + 1) {
             for (int64_t n = 1; n < 100000; n = n * 3 + 1) {
-                for (int64_t depth = 1; depth < 5000; depth *= 3) {
+                for (int64_t depth = 1; depth < 5000; depth = depth * 2 + 1) {
                     const sp_gemm_constants gemm = {.rows = m, .columns = n, .depth = depth};
                     const sp_launch_shape shape = shape_of(SP_KERNEL_ID_gemm_f32, &gemm);
+                    if (shape.tile[0] == 0 && shape.tile[1] > 0) {
+                        seen |= UINT32_C(1) << (16 + check_team(&shape, team_tiles(m, n)));
+                        continue;
+                    }
                     const bool is_square = shape.tile[0] == 0;
                     const uint64_t rows = (uint64_t)shape.tile[2] * (is_square ? 1 : shape.tile[1]);
                     CHECK_EQ_INT(shape.variant != NULL, is_square);
@@ -362,7 +386,34 @@ TEST(a_product_fits_blocks_with_less_memory)
         }
     }
     shared_bytes = 48 * 1024;
-    CHECK_EQ_U64(seen, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8); /* 1, 2, 4 groups and both squares */
+    /* 1, 2, 4 groups, both squares, and tiles of 2 and 8 blocks. */
+    CHECK_EQ_U64(seen, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8 | 1u << 18 | 1u << 24);
+}
+
+TEST(a_deep_convolution_with_few_pixels_has_several_blocks_for_each_tile)
+{
+    uint32_t seen = 0;
+    shared_bytes = 227 * 1024;
+    for (int64_t filters = 128; filters <= 1024; filters *= 2) {
+        for (int64_t size = 7; size <= 56; size *= 2) {
+            const sp_conv_constants conv = {.groups = 1,
+                                            .filters = filters,
+                                            .planes = filters,
+                                            .channels = filters,
+                                            .in_h = size,
+                                            .in_w = size,
+                                            .out_h = size,
+                                            .out_w = size,
+                                            .kernel_h = 3,
+                                            .kernel_w = 3,
+                                            .segment = 288};
+            const sp_launch_shape shape = shape_of(SP_KERNEL_ID_conv_f32, &conv);
+            if (shape.tile[0] != 0 || shape.tile[1] == 0) continue;
+            seen |= check_team(&shape, team_tiles(size * size, filters));
+        }
+    }
+    shared_bytes = 48 * 1024;
+    CHECK_EQ_U64(seen, 4u | 8u);
 }
 
 TEST(a_narrow_product_fits_blocks_with_less_memory)
