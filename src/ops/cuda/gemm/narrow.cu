@@ -3,10 +3,9 @@
 
 /* The tile at (row, column). */
 template <class T>
-SP_CUDA_FUNCTION void sp_narrow_product_tile(const sp_gpu_bindings &bindings,
-                                             const sp_gemm_constants &k,
-                                             const sp_narrow_place &place, char *pool, int64_t row,
-                                             int64_t column)
+SP_CUDA_FUNCTION void
+sp_narrow_product_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
+                       const sp_narrow_place &place, char *pool, int64_t row, int64_t column)
 {
     const sp_narrow_left<T, T::is_raw> left(k, bindings.at[0], row, place.thread);
     const auto right = sp_make_narrow_lines<T::columns, T::group_threads>(bindings.at[1], k.columns,
@@ -18,10 +17,12 @@ SP_CUDA_FUNCTION void sp_narrow_product_tile(const sp_gpu_bindings &bindings,
     if (place.group == 0) {
         const int lane = place.thread % 32;
         float *y = (float *)bindings.at[k.has_c ? 3 : 2];
-        const sp_narrow_output output = {
-            k, k.has_c ? (const float *)bindings.at[2] : nullptr, y,
-            row + place.row + lane / 4, column + place.column + lane % 4 * 2,
-            ((uint64_t)y & 7) == 0 && (k.columns & 1) == 0};
+        const sp_narrow_output output = {k,
+                                         k.has_c ? (const float *)bindings.at[2] : nullptr,
+                                         y,
+                                         row + place.row + lane / 4,
+                                         column + place.column + lane % 4 * 2,
+                                         ((uint64_t)y & 7) == 0 && (k.columns & 1) == 0};
         sp_narrow_finish<T>(output, sum);
     }
     __syncthreads(); /* the next tile may use the memory */
@@ -46,13 +47,13 @@ SP_CUDA_FUNCTION void sp_narrow_product(const sp_gpu_bindings &bindings, const s
 
 #define SP_NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, is_raw)       \
     template <class E>                                                                             \
-    using sp_narrow_##name = sp_narrow_tile<E, rows, columns, warp_rows, warp_columns, groups,     \
-                                            stages, is_raw>;
+    using sp_narrow_##name =                                                                       \
+        sp_narrow_tile<E, rows, columns, warp_rows, warp_columns, groups, stages, is_raw>;
 SP_CUDA_NARROW_TILE_LIST(SP_NARROW_TILE)
 SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
 
 #define SP_NARROW_ENTRY(name, T, blocks)                                                           \
-    SP_CUDA_KERNEL_ENTRY(name, sp_gemm_constants, T::threads, blocks, (void)0)                     \
+    SP_CUDA_KERNEL_ENTRY(name, sp_gemm_constants, __launch_bounds__(T::threads, blocks), (void)0)  \
     {                                                                                              \
         SP_CUDA_SHARED(pool);                                                                      \
         sp_narrow_product<T>(bindings, k, (char *)pool);                                           \
@@ -110,7 +111,7 @@ SP_CUDA_FUNCTION void sp_narrow_pack(const sp_gpu_bindings &bindings,
 }
 
 #define SP_NARROW_PACK(suffix)                                                                     \
-    SP_CUDA_KERNEL(narrow_pack_##suffix, sp_gemm_pack_constants)                                     \
+    SP_CUDA_KERNEL(narrow_pack_##suffix, sp_gemm_pack_constants)                                   \
     {                                                                                              \
         sp_narrow_pack<sp_tensor_##suffix>(bindings, k);                                           \
     }
