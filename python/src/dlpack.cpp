@@ -191,7 +191,8 @@ bool cuda_stream_of(const Tensor &tensor, nb::handle stream, void **out)
 {
     if (stream.is_none() || !is_on_gpu(tensor)) return false;
     const int64_t number = integer_of(stream, "stream");
-    if (number == 0 || number < -1) raise_value("stream is no CUDA stream: 1 is the default stream");
+    if (number == 0 || number < -1)
+        raise_value("stream is no CUDA stream: 1 is the default stream");
     *out = reinterpret_cast<void *>(number);
     return number != -1;
 }
@@ -263,11 +264,12 @@ nb::any dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
 
 void bind_dlpack(nb::module_ &m, nb::class_<Tensor> &c)
 {
-    c.def("__dlpack__", dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
-          nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
-          nb::arg("copy") = nb::none(),
-          "A capsule over the tensor's memory, ready to be read and written; on a GPU ready for what "
-          "the CUDA stream with the number `stream` does next.");
+    c.def(
+        "__dlpack__", dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
+        nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+        nb::arg("copy") = nb::none(),
+        "A capsule over the tensor's memory, ready to be read and written; on a GPU ready for what "
+        "the CUDA stream with the number `stream` does next.");
     c.def("__dlpack_device__", dlpack_device);
     m.def("import_dlpack", import_capsule, nb::arg("capsule"), nb::arg("device") = nb::none(),
           nb::arg("stream") = nb::none(),

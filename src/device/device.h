@@ -102,10 +102,10 @@ typedef struct sp_device_vtable {
     void (*queue_destroy)(sp_queue *queue);
     void (*queue_set_batching)(sp_queue *queue, bool is_batching);
     void (*queue_stats)(sp_queue *queue, sp_queue_stats *out);
-    /* The driver's stream behind the queue, and order with such a stream of other code. Follow: what
-     * is issued to the queue from now on is behind what the stream `native` has now. Native: what
-     * that stream gets from now on is behind the submission `value`; SP_BUSY if that has not been
-     * issued yet. NULL: the driver has no streams. No lock may be held. */
+    /* The driver's stream behind the queue, and order with such a stream of other code. Follow:
+     * what is issued to the queue from now on is behind what the stream `native` has now. Native:
+     * what that stream gets from now on is behind the submission `value`; SP_BUSY if that has not
+     * been issued yet. NULL: the driver has no streams. No lock may be held. */
     void *(*queue_native)(sp_queue *queue);
     sp_status (*queue_follow)(sp_queue *queue, void *native);
     sp_status (*native_follow)(sp_queue *queue, uint64_t value, void *native);
