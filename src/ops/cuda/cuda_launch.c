@@ -2,28 +2,7 @@
 #include "ops/cuda/cuda_launch.h"
 
 #include "ops/cuda/attention/attention_tile.h"
-
-/* Grid limits of every GPU, along x and along y and z. */
-#define MAX_BLOCKS INT64_C(0x7fffffff)
-#define MAX_OUTER_BLOCKS SP_CUDA_MAX_OUTER_BLOCKS
-
-static uint32_t clamp_blocks(int64_t count, int64_t limit)
-{
-    return (uint32_t)(count < limit ? count : limit);
-}
-
-static void set_grid(int64_t x, int64_t y, int64_t z, sp_launch_shape *out)
-{
-    *out =
-        (sp_launch_shape){.grid = {clamp_blocks(x, MAX_BLOCKS), clamp_blocks(y, MAX_OUTER_BLOCKS),
-                                   clamp_blocks(z, MAX_OUTER_BLOCKS)},
-                          .block = {SP_CUDA_THREADS, 1, 1}};
-}
-
-static void set_threads(int64_t threads, sp_launch_shape *out)
-{
-    set_grid(sp_cuda_tiles(threads, SP_CUDA_THREADS), 1, 1, out);
-}
+#include "ops/cuda/cuda_grid.h"
 
 static void set_tile(const sp_cuda_tile *tile, int64_t shared_bytes, sp_launch_shape *out)
 {
@@ -44,7 +23,7 @@ static void set_square(bool has_sums, int64_t side, sp_launch_shape *out)
 static void set_team(int64_t tiles, int64_t outer, int64_t segments, uint32_t blocks,
                      int64_t cluster, sp_launch_shape *out)
 {
-    set_grid(sp_cuda_tiles(tiles * blocks, cluster) * cluster, 1, outer, out);
+    sp__cuda_set_grid(sp_cuda_tiles(tiles * blocks, cluster) * cluster, 1, outer, out);
     out->block[0] = SP_CUDA_TEAM_THREADS;
     out->shared_bytes = (uint32_t)SP_CUDA_TEAM_BYTES(blocks, segments > blocks);
     out->tile[1] = blocks;
@@ -63,8 +42,8 @@ static void set_gemm_team(const sp_gemm_constants *k, uint32_t blocks, sp_launch
 
 static void set_gemm_square(const sp_gemm_constants *k, int64_t side, sp_launch_shape *out)
 {
-    set_grid(sp_cuda_tiles(k->rows, side), sp_cuda_tiles(k->columns, side),
-             sp_cuda_gemm_matrices(k), out);
+    sp__cuda_set_grid(sp_cuda_tiles(k->rows, side), sp_cuda_tiles(k->columns, side),
+                      sp_cuda_gemm_matrices(k), out);
     set_square(sp_cuda_square_has_sums(k->depth, SP_GEMM_SEGMENT, k->activation), side, out);
     out->variant =
         side == 64 ? &sp__cuda_variant_gemm_square_64_f32 : &sp__cuda_variant_gemm_square_128_f32;
@@ -79,8 +58,8 @@ void sp__cuda_launch_gemm(const sp_gemm_constants *k, const sp_cuda_tile *tile,
         return;
     }
     const int64_t rows = (int64_t)tile->warps * tile->rows;
-    set_grid(sp_cuda_tiles(k->rows, rows), sp_cuda_tiles(k->columns, SP_CUDA_LANES),
-             sp_cuda_gemm_matrices(k), out);
+    sp__cuda_set_grid(sp_cuda_tiles(k->rows, rows), sp_cuda_tiles(k->columns, SP_CUDA_LANES),
+                      sp_cuda_gemm_matrices(k), out);
     if (sp_cuda_gemm_is_plain(k)) out->variant = &sp__cuda_variant_gemm_rows_f32;
     set_tile(tile, sp_cuda_product_bytes(tile->groups, rows), out);
 }
@@ -94,107 +73,7 @@ void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch
 void sp__cuda_shape_pack(const void *constants, sp_launch_shape *out)
 {
     const sp_gemm_pack_constants *k = constants;
-    set_threads(sp_cuda_tiles(k->columns, SP_GEMM_PANEL) * SP_GEMM_PANEL * k->depth, out);
-}
-
-/* ---- narrow products ---- */
-
-typedef struct narrow_tile {
-    int64_t rows, columns;
-    uint32_t threads, bytes[2]; /* of elements of 2 and of 4 bytes */
-} narrow_tile;
-
-#define TILE_BYTES SP_CUDA_NARROW_TILE_BYTES
-#define NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, is_raw)          \
-    {rows,                                                                                         \
-     columns,                                                                                      \
-     (rows) / (warp_rows) * ((columns) / (warp_columns)) * (groups) * SP_CUDA_LANES,               \
-     {TILE_BYTES(rows, columns, groups, stages, is_raw, 2),                                        \
-      TILE_BYTES(rows, columns, groups, stages, is_raw, 4)}},
-static const narrow_tile narrow_tiles[SP_CUDA_NARROW_TILES] = {
-    SP_CUDA_NARROW_TILE_LIST(NARROW_TILE)};
-static const narrow_tile packed_tiles[SP_CUDA_PACKED_TILES] = {
-    SP_CUDA_PACKED_TILE_LIST(NARROW_TILE)};
-#undef NARROW_TILE
-#undef TILE_BYTES
-
-static void set_narrow(const sp_gemm_constants *k, const narrow_tile *tile, uint32_t element_bytes,
-                       const sp_gpu_kernel *variant, sp_launch_shape *out)
-{
-    set_grid(sp_cuda_tiles(k->rows, tile->rows), sp_cuda_tiles(k->columns, tile->columns), 1, out);
-    out->block[0] = tile->threads;
-    out->shared_bytes = tile->bytes[element_bytes == 4];
-    out->variant = variant;
-}
-
-static int64_t narrow_blocks(const sp_gemm_constants *k, const narrow_tile *tile)
-{
-    return sp_cuda_tiles(k->rows, tile->rows) * sp_cuda_tiles(k->columns, tile->columns);
-}
-
-/* The tile that is expected to be fastest, by measurements (bench/NOTES.md): a deep product whose
- * smallest tiles fit the processors at once, else the smallest tile of which there are not too
- * many. */
-static uint32_t pick_narrow(const sp_gemm_constants *k)
-{
-    enum { FEW, DEEP, MIDDLE, LARGE };
-    const int64_t enough = SP_CUDA_ENOUGH_BLOCKS;
-    if (k->depth >= 1024 && narrow_blocks(k, &narrow_tiles[DEEP]) <= enough) return DEEP;
-    if (narrow_blocks(k, &narrow_tiles[FEW]) <= 2 * enough) return FEW;
-    return narrow_blocks(k, &narrow_tiles[MIDDLE]) <= enough * 5 / 4 ? MIDDLE : LARGE;
-}
-
-/* The largest tile of which there are enough. */
-static uint32_t pick_packed(const sp_gemm_constants *k)
-{
-    uint32_t tile = SP_CUDA_PACKED_TILES - 1;
-    while (tile > 0 && narrow_blocks(k, &packed_tiles[tile]) < SP_CUDA_ENOUGH_BLOCKS * 3 / 4) {
-        tile--;
-    }
-    return tile;
-}
-
-#define NARROW_LAUNCH(kind, type, element_bytes, ...)                                              \
-    void sp__cuda_launch_##kind##_##type(const sp_gemm_constants *k, uint32_t tile,                \
-                                         sp_launch_shape *out)                                     \
-    {                                                                                              \
-        static const sp_gpu_kernel *const variants[] = {NULL, __VA_ARGS__};                        \
-        set_narrow(k, &kind##_tiles[tile], element_bytes, variants[tile], out);                    \
-    }                                                                                              \
-    void sp__cuda_tiled_##kind##_##type(const void *constants, uint32_t shared_bytes,              \
-                                        sp_launch_shape *out)                                      \
-    {                                                                                              \
-        uint32_t tile = pick_##kind(constants);                                                    \
-        if (kind##_tiles[tile].bytes[(element_bytes) == 4] > shared_bytes) tile = 0;               \
-        sp__cuda_launch_##kind##_##type(constants, tile, out);                                     \
-    }
-#define NARROW_LAUNCHES(type, element_bytes)                                                       \
-    NARROW_LAUNCH(narrow, type, element_bytes, &sp__cuda_variant_gemm_narrow_deep_##type,          \
-                  &sp__cuda_variant_gemm_narrow_32_##type,                                         \
-                  &sp__cuda_variant_gemm_narrow_64_##type)                                         \
-    NARROW_LAUNCH(packed, type, element_bytes, &sp__cuda_variant_gemm_packed_wide_##type,          \
-                  &sp__cuda_variant_gemm_packed_128_##type)
-NARROW_LAUNCHES(tf32, 4)
-NARROW_LAUNCHES(f16, 2)
-NARROW_LAUNCHES(bf16, 2)
-
-static void set_narrow_pack(const sp_gemm_pack_constants *k, int64_t element_bytes,
-                            sp_launch_shape *out)
-{
-    const int64_t chunk = SP_NARROW_BYTES / element_bytes;
-    const int64_t columns = sp_cuda_tiles(k->columns, SP_NARROW_LINES) * SP_NARROW_LINES;
-    /* A thread for each 16 bytes. */
-    set_threads(sp_cuda_tiles(k->depth, chunk) * columns * (SP_NARROW_BYTES / 16), out);
-}
-
-void sp__cuda_shape_narrow_pack_tf32(const void *constants, sp_launch_shape *out)
-{
-    set_narrow_pack(constants, 4, out);
-}
-
-void sp__cuda_shape_narrow_pack_f16(const void *constants, sp_launch_shape *out)
-{
-    set_narrow_pack(constants, 2, out);
+    sp__cuda_set_threads(sp_cuda_tiles(k->columns, SP_GEMM_PANEL) * SP_GEMM_PANEL * k->depth, out);
 }
 
 /* ---- convolutions ---- */
@@ -213,8 +92,8 @@ static void set_conv_team(const sp_conv_constants *k, uint32_t blocks, sp_launch
 static void set_conv_square(const sp_conv_constants *k, int64_t side, sp_launch_shape *out)
 {
     const int64_t depth = k->channels * k->kernel_h * k->kernel_w;
-    set_grid(sp_cuda_tiles(sp_cuda_conv_images(k) * k->out_h * k->out_w, side),
-             sp_cuda_tiles(k->filters, side), k->groups, out);
+    sp__cuda_set_grid(sp_cuda_tiles(sp_cuda_conv_images(k) * k->out_h * k->out_w, side),
+                      sp_cuda_tiles(k->filters, side), k->groups, out);
     set_square(sp_cuda_square_has_sums(depth, k->segment, k->activation), side, out);
     out->shared_bytes += SP_CUDA_TAPS_BYTES;
     out->variant =
@@ -230,8 +109,9 @@ void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
         return;
     }
     const int64_t rows = (int64_t)tile->warps * tile->rows;
-    set_grid(sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES), sp_cuda_tiles(k->filters, rows),
-             k->filters > 0 ? k->planes / k->filters : 0, out);
+    sp__cuda_set_grid(sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES),
+                      sp_cuda_tiles(k->filters, rows), k->filters > 0 ? k->planes / k->filters : 0,
+                      out);
     if (sp_cuda_conv_is_small(k)) out->variant = &sp__cuda_variant_conv_small_f32;
     set_tile(tile, sp_cuda_product_bytes(tile->groups, rows), out);
 }
@@ -245,36 +125,36 @@ void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch
 void sp__cuda_shape_depthwise(const void *constants, sp_launch_shape *out)
 {
     const sp_conv_constants *k = constants;
-    set_threads(k->planes * k->out_h * k->out_w, out);
+    sp__cuda_set_threads(k->planes * k->out_h * k->out_w, out);
 }
 
 void sp__cuda_shape_pool(const void *constants, sp_launch_shape *out)
 {
     const sp_pool_constants *k = constants;
-    set_threads(k->planes * k->out_h * k->out_w, out);
+    sp__cuda_set_threads(k->planes * k->out_h * k->out_w, out);
 }
 
 void sp__cuda_shape_binary(const void *constants, sp_launch_shape *out)
 {
     const sp_binary_constants *k = constants;
-    set_threads(sp_cuda_tiles(k->count, sp_cuda_binary_elements(k)), out);
+    sp__cuda_set_threads(sp_cuda_tiles(k->count, sp_cuda_binary_elements(k)), out);
 }
 
 void sp__cuda_shape_flat(const void *constants, sp_launch_shape *out)
 {
     const sp_flat_constants *k = constants;
-    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+    sp__cuda_set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
 }
 
 void sp__cuda_shape_bytes(const void *constants, sp_launch_shape *out)
 {
     const sp_flat_constants *k = constants;
-    set_threads(sp_cuda_tiles(k->count, SP_CUDA_WORD), out);
+    sp__cuda_set_threads(sp_cuda_tiles(k->count, SP_CUDA_WORD), out);
 }
 
 void sp__cuda_shape_copy(const void *constants, sp_launch_shape *out)
 {
-    set_threads(((const sp_copy_constants *)constants)->count, out);
+    sp__cuda_set_threads(((const sp_copy_constants *)constants)->count, out);
 }
 
 void sp__cuda_shape_concat(const void *constants, sp_launch_shape *out)
@@ -284,19 +164,19 @@ void sp__cuda_shape_concat(const void *constants, sp_launch_shape *out)
     for (uint32_t i = 0; i < k->parts; i++) {
         if (k->part_bytes[i] > most) most = k->part_bytes[i];
     }
-    set_grid(sp_cuda_tiles(sp_cuda_tiles(most * k->outer, SP_CUDA_WORD), SP_CUDA_THREADS), k->parts,
-             1, out);
+    sp__cuda_set_grid(sp_cuda_tiles(sp_cuda_tiles(most * k->outer, SP_CUDA_WORD), SP_CUDA_THREADS),
+                      k->parts, 1, out);
 }
 
 void sp__cuda_shape_pad(const void *constants, sp_launch_shape *out)
 {
     const sp_pad_constants *k = constants;
-    set_threads(k->rank > 0 ? k->rows * k->out[k->rank - 1] : 0, out);
+    sp__cuda_set_threads(k->rank > 0 ? k->rows * k->out[k->rank - 1] : 0, out);
 }
 
 void sp__cuda_shape_fill(const void *constants, sp_launch_shape *out)
 {
-    set_threads(((const sp_fill_constants *)constants)->count, out);
+    sp__cuda_set_threads(((const sp_fill_constants *)constants)->count, out);
 }
 
 /* Blocks of many queries read keys and values less often; two of them run on a processor at a time
@@ -315,8 +195,8 @@ void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_l
 {
     const sp_attention_constants *k = constants;
     const int64_t warps = attention_warps(k, shared_bytes);
-    set_grid(sp_cuda_tiles(k->rows, warps * SP_ATTENTION_ROWS) * sp_cuda_attention_heads(k), 1, 1,
-             out);
+    sp__cuda_set_grid(
+        sp_cuda_tiles(k->rows, warps * SP_ATTENTION_ROWS) * sp_cuda_attention_heads(k), 1, 1, out);
     out->block[0] = (uint32_t)(warps * SP_CUDA_LANES);
     out->tile[0] = (uint32_t)warps;
     out->shared_bytes = (uint32_t)sp_cuda_attention_bytes(k, warps);
@@ -327,31 +207,31 @@ void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_l
 void sp__cuda_shape_function(const void *constants, sp_launch_shape *out)
 {
     const sp_function_constants *k = constants;
-    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+    sp__cuda_set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
 }
 
 void sp__cuda_shape_gate(const void *constants, sp_launch_shape *out)
 {
     const sp_gate_constants *k = constants;
-    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+    sp__cuda_set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
 }
 
 void sp__cuda_shape_cast(const void *constants, sp_launch_shape *out)
 {
     const sp_cast_constants *k = constants;
-    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+    sp__cuda_set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
 }
 
 void sp__cuda_shape_select(const void *constants, sp_launch_shape *out)
 {
-    set_threads(((const sp_select_constants *)constants)->count, out);
+    sp__cuda_set_threads(((const sp_select_constants *)constants)->count, out);
 }
 
 /* ---- reductions and rows ---- */
 
 static void set_reductions(int64_t count, int64_t extent, bool is_columns, sp_launch_shape *out)
 {
-    set_grid(sp_cuda_reduction_blocks(count, extent, is_columns), 1, 1, out);
+    sp__cuda_set_grid(sp_cuda_reduction_blocks(count, extent, is_columns), 1, 1, out);
 }
 
 void sp__cuda_shape_reduce(const void *constants, sp_launch_shape *out)
@@ -374,7 +254,7 @@ static void set_rows(int64_t rows, int64_t extent, sp_launch_shape *out)
         set_reductions(rows, extent, false, out);
         return;
     }
-    set_grid(warps > 1 ? rows : sp_cuda_tiles(rows, SP_CUDA_ROW_BLOCK), 1, 1, out);
+    sp__cuda_set_grid(warps > 1 ? rows : sp_cuda_tiles(rows, SP_CUDA_ROW_BLOCK), 1, 1, out);
     out->block[0] = (uint32_t)((warps > 1 ? warps : SP_CUDA_ROW_BLOCK) * SP_CUDA_LANES);
 }
 
@@ -388,8 +268,8 @@ void sp__cuda_shape_softmax(const void *constants, sp_launch_shape *out)
 void sp__cuda_shape_cumsum(const void *constants, sp_launch_shape *out)
 {
     const sp_axis_constants *k = constants;
-    if (k->inner > 1) set_threads(k->rows, out);
-    else set_grid(sp_cuda_tiles(k->rows, SP_CUDA_CUMSUM_ROWS), 1, 1, out);
+    if (k->inner > 1) sp__cuda_set_threads(k->rows, out);
+    else sp__cuda_set_grid(sp_cuda_tiles(k->rows, SP_CUDA_CUMSUM_ROWS), 1, 1, out);
 }
 
 void sp__cuda_shape_norm(const void *constants, sp_launch_shape *out)
@@ -407,29 +287,29 @@ void sp__cuda_shape_row_norm(const void *constants, sp_launch_shape *out)
 void sp__cuda_shape_row_affine(const void *constants, sp_launch_shape *out)
 {
     const sp_row_affine_constants *k = constants;
-    set_threads(sp_cuda_tiles(k->rows * k->extent, SP_CUDA_ELEMENTS), out);
+    sp__cuda_set_threads(sp_cuda_tiles(k->rows * k->extent, SP_CUDA_ELEMENTS), out);
 }
 
 void sp__cuda_shape_batch_norm(const void *constants, sp_launch_shape *out)
 {
     const sp_batch_norm_constants *k = constants;
-    set_threads(k->planes * k->plane, out);
+    sp__cuda_set_threads(k->planes * k->plane, out);
 }
 
 void sp__cuda_shape_blend(const void *constants, sp_launch_shape *out)
 {
-    set_threads(((const sp_blend_constants *)constants)->count, out);
+    sp__cuda_set_threads(((const sp_blend_constants *)constants)->count, out);
 }
 
 void sp__cuda_shape_standardize(const void *constants, sp_launch_shape *out)
 {
-    set_threads(((const sp_binary_constants *)constants)->count, out);
+    sp__cuda_set_threads(((const sp_binary_constants *)constants)->count, out);
 }
 
 void sp__cuda_shape_lrn(const void *constants, sp_launch_shape *out)
 {
     const sp_lrn_constants *k = constants;
-    set_threads(k->planes * k->plane, out);
+    sp__cuda_set_threads(k->planes * k->plane, out);
 }
 
 /* ---- selected and generated elements ---- */
@@ -444,85 +324,85 @@ static int64_t units_of(int64_t rows, int64_t bytes)
 void sp__cuda_shape_gather(const void *constants, sp_launch_shape *out)
 {
     const sp_gather_constants *k = constants;
-    set_threads(units_of(k->outer * k->count, k->inner_bytes), out);
+    sp__cuda_set_threads(units_of(k->outer * k->count, k->inner_bytes), out);
 }
 
 void sp__cuda_shape_gather_elements(const void *constants, sp_launch_shape *out)
 {
     const sp_gather_elements_constants *k = constants;
-    set_threads(k->count, out);
+    sp__cuda_set_threads(k->count, out);
 }
 
 void sp__cuda_shape_gather_nd(const void *constants, sp_launch_shape *out)
 {
     const sp_gather_nd_constants *k = constants;
-    set_threads(units_of(k->rows, k->slice_bytes), out);
+    sp__cuda_set_threads(units_of(k->rows, k->slice_bytes), out);
 }
 
 void sp__cuda_shape_scatter_elements(const void *constants, sp_launch_shape *out)
 {
     const sp_scatter_elements_constants *k = constants;
-    set_threads(k->lines, out);
+    sp__cuda_set_threads(k->lines, out);
 }
 
 void sp__cuda_shape_scatter_nd(const void *constants, sp_launch_shape *out)
 {
     const sp_scatter_nd_constants *k = constants;
-    set_grid(k->count, sp_cuda_tiles(k->slice, SP_CUDA_THREADS), 1, out);
+    sp__cuda_set_grid(k->count, sp_cuda_tiles(k->slice, SP_CUDA_THREADS), 1, out);
 }
 
 void sp__cuda_shape_one_hot(const void *constants, sp_launch_shape *out)
 {
     const sp_one_hot_constants *k = constants;
-    set_threads(k->outer * k->depth * k->inner, out);
+    sp__cuda_set_threads(k->outer * k->depth * k->inner, out);
 }
 
 void sp__cuda_shape_range(const void *constants, sp_launch_shape *out)
 {
     const sp_range_constants *k = constants;
-    set_threads(k->count, out);
+    sp__cuda_set_threads(k->count, out);
 }
 
 void sp__cuda_shape_diagonal(const void *constants, sp_launch_shape *out)
 {
     const sp_diagonal_constants *k = constants;
-    set_threads(k->rows * k->columns, out);
+    sp__cuda_set_threads(k->rows * k->columns, out);
 }
 
 void sp__cuda_shape_non_zero(const void *constants, sp_launch_shape *out)
 {
     const sp_non_zero_constants *k = constants;
-    set_grid(k->count > 0 ? 1 : 0, 1, 1, out);
+    sp__cuda_set_grid(k->count > 0 ? 1 : 0, 1, 1, out);
 }
 
 void sp__cuda_shape_top_k(const void *constants, sp_launch_shape *out)
 {
     const sp_top_k_constants *k = constants;
-    set_threads(k->outer * k->axis * k->inner, out);
+    sp__cuda_set_threads(k->outer * k->axis * k->inner, out);
 }
 
 void sp__cuda_shape_look_up(const void *constants, sp_launch_shape *out)
 {
     const sp_look_up_constants *k = constants;
-    set_threads(k->rows * k->columns, out);
+    sp__cuda_set_threads(k->rows * k->columns, out);
 }
 
 void sp__cuda_shape_look_up_pack(const void *constants, sp_launch_shape *out)
 {
     const sp_gemm_pack_constants *k = constants;
-    set_threads(k->columns, out);
+    sp__cuda_set_threads(k->columns, out);
 }
 
 void sp__cuda_shape_resize(const void *constants, sp_launch_shape *out)
 {
     const sp_resize_constants *k = constants;
-    set_threads(k->outer * k->out * k->inner, out);
+    sp__cuda_set_threads(k->outer * k->out * k->inner, out);
 }
 
 void sp__cuda_shape_grid_sample(const void *constants, sp_launch_shape *out)
 {
     const sp_grid_sample_constants *k = constants;
-    set_threads(k->count, out);
+    sp__cuda_set_threads(k->count, out);
 }
 
 /* ---- windows, products of other types, recurrent layers ---- */
@@ -535,30 +415,30 @@ static int64_t window_outputs(const sp_window_constants *k)
 void sp__cuda_shape_window(const void *constants, sp_launch_shape *out)
 {
     const sp_window_constants *k = constants;
-    set_threads(window_outputs(k), out);
+    sp__cuda_set_threads(window_outputs(k), out);
 }
 
 void sp__cuda_shape_conv_3d(const void *constants, sp_launch_shape *out)
 {
     const sp_conv_3d_constants *k = constants;
-    set_threads(k->plane.planes * k->out_d * k->plane.out_h * k->plane.out_w, out);
+    sp__cuda_set_threads(k->plane.planes * k->out_d * k->plane.out_h * k->plane.out_w, out);
 }
 
 void sp__cuda_shape_conv_transpose(const void *constants, sp_launch_shape *out)
 {
     const sp_conv_transpose_constants *k = constants;
-    set_threads(window_outputs(&k->window), out);
+    sp__cuda_set_threads(window_outputs(&k->window), out);
 }
 
 void sp__cuda_shape_gemm_any(const void *constants, sp_launch_shape *out)
 {
     const sp_gemm_any_constants *k = constants;
-    set_threads(sp_cuda_gemm_matrices(&k->gemm) * k->gemm.rows * k->gemm.columns, out);
+    sp__cuda_set_threads(sp_cuda_gemm_matrices(&k->gemm) * k->gemm.rows * k->gemm.columns, out);
 }
 
 void sp__cuda_shape_recurrent(const void *constants, sp_launch_shape *out)
 {
     const sp_recurrent_constants *k = constants;
-    set_grid(sp_cuda_tiles(k->rows, SP_CELL_ROWS), k->directions, 1, out);
+    sp__cuda_set_grid(sp_cuda_tiles(k->rows, SP_CELL_ROWS), k->directions, 1, out);
     out->block[0] = SP_CUDA_CELL_THREADS;
 }

@@ -162,8 +162,8 @@ static sp_status add_output(const reader *r, sp_equation *e, uint8_t label)
 
 static sp_status add_ellipsis(const reader *r, sp_equation *e)
 {
-    for (uint8_t label = SP_EQUATION_LETTERS; label < SP_EQUATION_LABELS; label++) {
-        if (axes_of(e, label) > 0) SP_TRY(add_output(r, e, label));
+    for (uint32_t label = SP_EQUATION_LETTERS; label < SP_EQUATION_LABELS; label++) {
+        if (axes_of(e, (uint8_t)label) > 0) SP_TRY(add_output(r, e, (uint8_t)label));
     }
     return SP_OK;
 }
@@ -183,8 +183,8 @@ static sp_status read_output(reader *r, sp_equation *e)
 static sp_status imply_output(const reader *r, sp_equation *e)
 {
     SP_TRY(add_ellipsis(r, e));
-    for (uint8_t label = 0; label < SP_EQUATION_LETTERS; label++) {
-        if (axes_of(e, label) == 1) SP_TRY(add_output(r, e, label));
+    for (uint32_t label = 0; label < SP_EQUATION_LETTERS; label++) {
+        if (axes_of(e, (uint8_t)label) == 1) SP_TRY(add_output(r, e, (uint8_t)label));
     }
     return SP_OK;
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches of narrow products and their packing (docs/decisions/0072). */
+#include "ops/cuda/cuda_grid.h"
+#include "ops/cuda/cuda_kernels.h"
+
+typedef struct narrow_tile {
+    int64_t rows, columns;
+    uint32_t threads, bytes[2]; /* of elements of 2 and of 4 bytes */
+} narrow_tile;
+
+#define TILE_BYTES SP_CUDA_NARROW_TILE_BYTES
+#define NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, is_raw)          \
+    {rows,                                                                                         \
+     columns,                                                                                      \
+     (rows) / (warp_rows) * ((columns) / (warp_columns)) * (groups) * SP_CUDA_LANES,               \
+     {TILE_BYTES(rows, columns, groups, stages, is_raw, 2),                                        \
+      TILE_BYTES(rows, columns, groups, stages, is_raw, 4)}},
+static const narrow_tile narrow_tiles[SP_CUDA_NARROW_TILES] = {
+    SP_CUDA_NARROW_TILE_LIST(NARROW_TILE)};
+static const narrow_tile packed_tiles[SP_CUDA_PACKED_TILES] = {
+    SP_CUDA_PACKED_TILE_LIST(NARROW_TILE)};
+#undef NARROW_TILE
+#undef TILE_BYTES
+
+static void set_narrow(const sp_gemm_constants *k, const narrow_tile *tile, uint32_t element_bytes,
+                       const sp_gpu_kernel *variant, sp_launch_shape *out)
+{
+    sp__cuda_set_grid(sp_cuda_tiles(k->rows, tile->rows), sp_cuda_tiles(k->columns, tile->columns),
+                      1, out);
+    out->block[0] = tile->threads;
+    out->shared_bytes = tile->bytes[element_bytes == 4];
+    out->variant = variant;
+}
+
+static int64_t narrow_blocks(const sp_gemm_constants *k, const narrow_tile *tile)
+{
+    return sp_cuda_tiles(k->rows, tile->rows) * sp_cuda_tiles(k->columns, tile->columns);
+}
+
+/* The tile that is expected to be fastest, by measurements (bench/NOTES.md): a deep product whose
+ * smallest tiles fit the processors at once, else the smallest tile of which there are not too
+ * many. */
+static uint32_t pick_narrow(const sp_gemm_constants *k)
+{
+    enum { FEW, DEEP, MIDDLE, LARGE };
+    const int64_t enough = SP_CUDA_ENOUGH_BLOCKS;
+    if (k->depth >= 1024 && narrow_blocks(k, &narrow_tiles[DEEP]) <= enough) return DEEP;
+    if (narrow_blocks(k, &narrow_tiles[FEW]) <= 2 * enough) return FEW;
+    return narrow_blocks(k, &narrow_tiles[MIDDLE]) <= enough * 5 / 4 ? MIDDLE : LARGE;
+}
+
+/* The largest tile of which there are enough. */
+static uint32_t pick_packed(const sp_gemm_constants *k)
+{
+    uint32_t tile = SP_CUDA_PACKED_TILES - 1;
+    while (tile > 0 && narrow_blocks(k, &packed_tiles[tile]) < SP_CUDA_ENOUGH_BLOCKS * 3 / 4) {
+        tile--;
+    }
+    return tile;
+}
+
+#define NARROW_LAUNCH(kind, type, element_bytes, ...)                                              \
+    void sp__cuda_launch_##kind##_##type(const sp_gemm_constants *k, uint32_t tile,                \
+                                         sp_launch_shape *out)                                     \
+    {                                                                                              \
+        static const sp_gpu_kernel *const variants[] = {NULL, __VA_ARGS__};                        \
+        set_narrow(k, &kind##_tiles[tile], element_bytes, variants[tile], out);                    \
+    }                                                                                              \
+    void sp__cuda_tiled_##kind##_##type(const void *constants, uint32_t shared_bytes,              \
+                                        sp_launch_shape *out)                                      \
+    {                                                                                              \
+        uint32_t tile = pick_##kind(constants);                                                    \
+        if (kind##_tiles[tile].bytes[(element_bytes) == 4] > shared_bytes) tile = 0;               \
+        sp__cuda_launch_##kind##_##type(constants, tile, out);                                     \
+    }
+#define NARROW_LAUNCHES(type, element_bytes)                                                       \
+    NARROW_LAUNCH(narrow, type, element_bytes, &sp__cuda_variant_gemm_narrow_deep_##type,          \
+                  &sp__cuda_variant_gemm_narrow_32_##type,                                         \
+                  &sp__cuda_variant_gemm_narrow_64_##type)                                         \
+    NARROW_LAUNCH(packed, type, element_bytes, &sp__cuda_variant_gemm_packed_wide_##type,          \
+                  &sp__cuda_variant_gemm_packed_128_##type)
+NARROW_LAUNCHES(tf32, 4)
+NARROW_LAUNCHES(f16, 2)
+NARROW_LAUNCHES(bf16, 2)
+
+static void set_narrow_pack(const sp_gemm_pack_constants *k, int64_t element_bytes,
+                            sp_launch_shape *out)
+{
+    const int64_t chunk = SP_NARROW_BYTES / element_bytes;
+    const int64_t columns = sp_cuda_tiles(k->columns, SP_NARROW_LINES) * SP_NARROW_LINES;
+    /* A thread for each 16 bytes. */
+    sp__cuda_set_threads(sp_cuda_tiles(k->depth, chunk) * columns * (SP_NARROW_BYTES / 16), out);
+}
+
+void sp__cuda_shape_narrow_pack_tf32(const void *constants, sp_launch_shape *out)
+{
+    set_narrow_pack(constants, 4, out);
+}
+
+void sp__cuda_shape_narrow_pack_f16(const void *constants, sp_launch_shape *out)
+{
+    set_narrow_pack(constants, 2, out);
+}
