@@ -207,12 +207,21 @@ static void make_matmul(data_random *random, kernel_case *c)
     add_random(c, random, SP_F32, &b);
 }
 
-static void make_narrow_gemm(data_random *random, kernel_case *c)
+/* A narrow product, which may have its left operand packed too: kernels of few calls, so that half
+ * of them have an activation. */
+static void make_narrow(data_random *random, kernel_case *c)
 {
-    make_gemm(random, c);
     c->precision = (sp_precision)pick(random, SP_PRECISION_TF32, SP_PRECISION_BF16);
     c->packs = true;
     c->packs_left = one_in(random, 2);
+    c->activation = one_in(random, 2) ? SP_ACTIVATION_NONE
+                                      : (sp_activation)pick(random, 1, SP_ACTIVATION_COUNT - 1);
+}
+
+static void make_narrow_gemm(data_random *random, kernel_case *c)
+{
+    make_gemm(random, c);
+    make_narrow(random, c);
 }
 
 static void make_narrow_matmul(data_random *random, kernel_case *c)
@@ -222,10 +231,7 @@ static void make_narrow_matmul(data_random *random, kernel_case *c)
     if (one_in(random, 3)) k = pick(random, 250, 1400); /* of several segments */
     c->op = "MatMul";
     c->version = 13;
-    c->activation = pick_activation(random);
-    c->precision = (sp_precision)pick(random, SP_PRECISION_TF32, SP_PRECISION_BF16);
-    c->packs = true;
-    c->packs_left = one_in(random, 2);
+    make_narrow(random, c);
     const sp_shape a = {.rank = 3, .dims = {1, m, k}}, b = shape_2d(k, n);
     add_random(c, random, SP_F32, &a);
     add_random(c, random, SP_F32, &b);

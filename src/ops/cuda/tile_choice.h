@@ -86,7 +86,7 @@ static inline uint32_t sp_cuda_gemm_blocks(const sp_gemm_constants *k, int64_t s
     const int64_t segments = sp_cuda_tiles(k->depth, SP_GEMM_SEGMENT);
     const int is_mostly_full =
         k->rows > SP_CUDA_TEAM_ROWS / 2 && k->columns > SP_CUDA_TEAM_COLUMNS / 2;
-    if (!is_mostly_full || shared_bytes < SP_CUDA_CLUSTER_BYTES || segments < 4) return 0;
+    if (!is_mostly_full || shared_bytes < (int64_t)SP_CUDA_CLUSTER_BYTES || segments < 4) return 0;
     const int64_t enough = SP_CUDA_ENOUGH_BLOCKS, least = enough * 3 / 4, most = enough * 8;
     const int64_t blocks = segments < 8 ? SP_CUDA_PAIR : SP_CUDA_TEAM;
     if (blocks == SP_CUDA_PAIR && side > 0) return 0;
@@ -165,7 +165,7 @@ static inline uint32_t sp_cuda_conv_blocks(const sp_conv_constants *k, int64_t s
     const int64_t segments = sp_cuda_tiles(k->channels * k->kernel_h * k->kernel_w, k->segment);
     const int is_mostly_full =
         k->filters > SP_CUDA_TEAM_COLUMNS / 2 && pixels > SP_CUDA_TEAM_ROWS / 2;
-    if (!is_mostly_full || shared_bytes < SP_CUDA_CLUSTER_BYTES || segments < 4) return 0;
+    if (!is_mostly_full || shared_bytes < (int64_t)SP_CUDA_CLUSTER_BYTES || segments < 4) return 0;
     const int64_t enough = SP_CUDA_ENOUGH_BLOCKS, least = enough / 2, most = enough * 4;
     const int is_team = segments >= 8 && tiles * SP_CUDA_TEAM <= most;
     const int64_t blocks = is_team ? SP_CUDA_TEAM : SP_CUDA_TEAM / 2;
