@@ -68,7 +68,8 @@ class _Einsums(nn.Module):
 
     def forward(self, x):
         heads = x.reshape(x.shape[0], x.shape[1], 4, 8)
-        angles = torch.arange(x.shape[1]).view(1, -1, 1, 1) / torch.arange(1, 9)
+        places = torch.arange(x.shape[1], device=x.device).view(1, -1, 1, 1)
+        angles = places / torch.arange(1, 9, device=x.device)
         turned = heads * torch.cos(angles) + heads.flip(-1) * torch.sin(angles)
         scores = torch.einsum("bqhd,bkhd->bhqk", turned, turned)
         return torch.einsum("bhqk,bkhd->bqhd", (scores / 8).softmax(-1), torch.atan(heads))
@@ -90,7 +91,8 @@ class _Warped(nn.Module):
 
     def forward(self, x):
         angle = x.mean((1, 2, 3)).view(-1, 1, 1, 1)
-        y, z = torch.linspace(-1, 1, 6).view(1, 6, 1, 1), torch.linspace(-1, 1, 5).view(1, 1, 5, 1)
+        y = torch.linspace(-1, 1, 6, device=x.device).view(1, 6, 1, 1)
+        z = torch.linspace(-1, 1, 5, device=x.device).view(1, 1, 5, 1)
         grid = torch.cat([z * torch.cos(angle) - y * torch.sin(angle),
                           z * torch.sin(angle) + y * torch.cos(angle)], -1)
         return nn.functional.grid_sample(x, grid, mode=self.mode, padding_mode="border", align_corners=False)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clusters: neighbouring blocks, along x, that run at the same time and read each other's shared memory. Processors before compute capability 9.0 have none; a kernel asks
- * sp_has_clusters and computes in one block what they would share.
+/* Clusters: neighbouring blocks, along x, that run at the same time and read each other's shared
+ * memory. Processors before compute capability 9.0 have none; a kernel asks sp_has_clusters and
+ * computes in one block what they would share.
  *
  * A barrier of the cluster's threads is in two halves. What a thread wrote before it arrived is
  * visible to those that have waited; what it read before is not overwritten by them. Threads that
