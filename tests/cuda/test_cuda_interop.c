@@ -207,6 +207,8 @@ TEST(memory_given_back_is_not_reused_before_the_consumers_stream_has_done)
 {
     other_code o;
     if (!other_begin(&o)) SKIP("no GPU");
+    sp_stream current;
+    CHECK_OK(sp_stream_current(o.device, &current));
     for (uint32_t i = 0; i < 10; i++) {
         sp_dlpack_managed *managed;
         const sp_tensor tensor = new_words(&o);
@@ -215,6 +217,8 @@ TEST(memory_given_back_is_not_reused_before_the_consumers_stream_has_done)
         CHECK_OK(sp_tensor_release(tensor));
         other_is_busy(&o);
         copy_out(&o, managed);
+        CHECK_OK(sp_stream_synchronize(o.stream)); /* of ours nothing uses it any more */
+        CHECK_OK(sp_stream_synchronize(current));
         managed->deleter(managed);
         const sp_tensor next = new_words(&o);
         fill_words(&o, storage_of(next), 1);
