@@ -28,7 +28,8 @@ typedef struct sp_gpu_report {
 
 typedef struct sp_gpu_program {
     const char *name;            /* in messages and names of cache files */
-    const char *source;          /* CUDA C++, one zero-terminated text without includes */
+    const char *prologue;        /* what several programs begin with, or NULL */
+    const char *source;          /* what follows: CUDA C++, zero-terminated, without includes */
     const unsigned char *binary; /* a fatbinary, or NULL in a build without nvcc */
     size_t binary_bytes;
     uint32_t kernel_count; /* the indices of its kernels are below */

@@ -64,7 +64,35 @@ void sp__cuda_programs_close(sp_cuda_programs *programs)
 
 /* ---- loading, outside the lock ---- */
 
+char *sp__cuda_program_text(const sp_gpu_program *program)
+{
+    const char *prologue = program->prologue != NULL ? program->prologue : "";
+    const size_t bytes = strlen(prologue), more = strlen(program->source) + 1;
+    char *text = sp_malloc(bytes + more);
+    if (text == NULL) {
+        (void)sp__fail(SP_OUT_OF_MEMORY, "no memory to compile the kernels '%s'", program->name);
+        return NULL;
+    }
+    memcpy(text, prologue, bytes);
+    memcpy(text + bytes, program->source, more);
+    return text;
+}
+
 /* An image compiled for this GPU, to be freed by the caller: from the disk cache, or a new one. */
+static sp_status text_compile(const sp_cuda_programs *programs, const sp_gpu_program *program,
+                              const char *text, sp_nvrtc_version compiler, void **image)
+{
+    const sp_cuda_image_key key = {.name = program->name,
+                                   .source = text,
+                                   .architecture = programs->architecture,
+                                   .compiler = compiler};
+    size_t bytes;
+    if (sp__cuda_disk_cache_read(&key, image, &bytes)) return SP_OK;
+    SP_TRY(sp__nvrtc_compile(program->name, text, programs->architecture, image, &bytes));
+    sp__cuda_disk_cache_write(&key, *image, bytes);
+    return SP_OK;
+}
+
 static sp_status program_compile(const sp_cuda_programs *programs, const sp_gpu_program *program,
                                  void **image)
 {
@@ -74,16 +102,11 @@ static sp_status program_compile(const sp_cuda_programs *programs, const sp_gpu_
                                "the kernels '%s' have no code for this GPU (%s): ", program->name,
                                programs->architecture);
     }
-    const sp_cuda_image_key key = {.name = program->name,
-                                   .source = program->source,
-                                   .architecture = programs->architecture,
-                                   .compiler = compiler};
-    size_t bytes;
-    if (sp__cuda_disk_cache_read(&key, image, &bytes)) return SP_OK;
-    SP_TRY(
-        sp__nvrtc_compile(program->name, program->source, programs->architecture, image, &bytes));
-    sp__cuda_disk_cache_write(&key, *image, bytes);
-    return SP_OK;
+    char *text = sp__cuda_program_text(program);
+    if (text == NULL) return SP_OUT_OF_MEMORY;
+    const sp_status status = text_compile(programs, program, text, compiler, image);
+    sp_free(text);
+    return status;
 }
 
 static CUresult module_load(const sp_cuda_programs *programs, const void *image, CUmodule *module)

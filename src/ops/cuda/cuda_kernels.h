@@ -23,4 +23,7 @@ SP_CUDA_VARIANT_LIST(SP_CUDA_VARIANT_DECLARE)
 SP_CUDA_TENSOR_VARIANT_LIST(SP_CUDA_VARIANT_DECLARE)
 #undef SP_CUDA_VARIANT_DECLARE
 
+/* What all programs' texts begin with. */
+extern const char sp__cuda_prologue[];
+
 #endif

@@ -30,6 +30,7 @@ static const unsigned char binary[] = {
 enum { KERNELS = 0 SP_KERNELS(ONE) SP_CUDA_VARIANT_LIST(ONE) SP_CUDA_TENSOR_VARIANT_LIST(ONE) };
 
 const sp_gpu_program PASTE(sp__cuda_program_, SP_NAME) = {.name = "streampool_" TEXT(SP_NAME),
+                                                          .prologue = sp__cuda_prologue,
                                                           .source = source,
                                                           .binary = BINARY,
                                                           .binary_bytes = BINARY_SIZE,

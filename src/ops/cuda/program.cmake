@@ -62,6 +62,30 @@ function(sp_cuda_targets first out)
     set(${out} ${targets} PARENT_SCOPE)
 endfunction()
 
+# What all programs begin with. The library has it once.
+set(common cuda/arch/prelude.cuh kernel_constants.h cuda/arch/tiles.h cuda/arch/threads.cuh
+    cuda/arch/number.cuh math/math_f32.h cuda/arch/math.cuh)
+list(TRANSFORM common PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+
+# Writes <to>, the parts joined, and <to>.inc, the same without comments as bytes.
+function(sp_embed_text to)
+    add_custom_command(
+        OUTPUT ${to} ${to}.inc
+        COMMAND ${CMAKE_COMMAND} "-DFROM=${ARGN}" -DTO=${to} -P ${join}
+        COMMAND ${CMAKE_COMMAND} -DFROM=${to} -DTO=${to}.short -P ${shorten}
+        COMMAND ${CMAKE_COMMAND} -DFROM=${to}.short -DTO=${to}.inc -P ${embed}
+        DEPENDS ${ARGN} ${join} ${shorten} ${embed}
+        COMMENT "Embedding a text of CUDA kernels"
+        VERBATIM)
+endfunction()
+
+set(prologue ${CMAKE_CURRENT_BINARY_DIR}/cuda_prologue)
+sp_embed_text(${prologue}.cuh ${common})
+file(CONFIGURE OUTPUT ${prologue}.c CONTENT
+    "#include \"ops/cuda/cuda_kernels.h\"\nconst char sp__cuda_prologue[] = {\n#include \"${prologue}.cuh.inc\"\n0};\n")
+target_sources(sp_ops PRIVATE ${prologue}.c ${prologue}.cuh ${prologue}.cuh.inc)
+set_source_files_properties(${prologue}.c PROPERTIES OBJECT_DEPENDS ${prologue}.cuh.inc)
+
 # sp_add_cuda_program(<name> [FIRST <architecture>] <parts>...): the text is the parts that all
 # programs have, then these; each uses those before it. No GPU before FIRST runs the program.
 function(sp_add_cuda_program name)
@@ -69,23 +93,21 @@ function(sp_add_cuda_program name)
     if(NOT program_FIRST)
         set(program_FIRST 0)
     endif()
-    set(parts cuda/arch/prelude.cuh kernel_constants.h cuda/arch/tiles.h cuda/arch/threads.cuh
-        cuda/arch/number.cuh math/math_f32.h cuda/arch/math.cuh
-        ${program_UNPARSED_ARGUMENTS})
+    set(parts ${program_UNPARSED_ARGUMENTS})
     list(TRANSFORM parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     set(program ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.cu)
+    set(own ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}_own.cuh)
     set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.fatbin)
     set(data ${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.c)
-    set(generated ${program} ${program}.inc)
+    set(generated ${program} ${own} ${own}.inc)
     string(TOUPPER SP_CUDA_${name}_KERNELS kernels)
-    set(text "#define SP_NAME ${name}\n#define SP_KERNELS ${kernels}\n#define SP_SOURCE_BYTES \"${program}.inc\"\n")
+    set(text "#define SP_NAME ${name}\n#define SP_KERNELS ${kernels}\n#define SP_SOURCE_BYTES \"${own}.inc\"\n")
+    sp_embed_text(${own} ${parts})
     add_custom_command(
-        OUTPUT ${program} ${program}.inc
-        COMMAND ${CMAKE_COMMAND} "-DFROM=${parts}" -DTO=${program} -P ${join}
-        COMMAND ${CMAKE_COMMAND} -DFROM=${program} -DTO=${program}.short -P ${shorten}
-        COMMAND ${CMAKE_COMMAND} -DFROM=${program}.short -DTO=${program}.inc -P ${embed}
-        DEPENDS ${parts} ${join} ${shorten} ${embed}
-        COMMENT "Embedding the text of the CUDA kernels: ${name}"
+        OUTPUT ${program}
+        COMMAND ${CMAKE_COMMAND} "-DFROM=${common};${parts}" -DTO=${program} -P ${join}
+        DEPENDS ${common} ${parts} ${join}
+        COMMENT "Joining the text of the CUDA kernels: ${name}"
         VERBATIM)
     set(targets "")
     if(nvcc)
