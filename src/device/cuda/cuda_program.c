@@ -67,14 +67,13 @@ void sp__cuda_programs_close(sp_cuda_programs *programs)
 char *sp__cuda_program_text(const sp_gpu_program *program)
 {
     const char *prologue = program->prologue != NULL ? program->prologue : "";
-    const size_t bytes = strlen(prologue), more = strlen(program->source) + 1;
-    char *text = sp_malloc(bytes + more);
+    const size_t bytes = strlen(prologue) + strlen(program->source) + 1;
+    char *text = sp_malloc(bytes);
     if (text == NULL) {
         (void)sp__fail(SP_OUT_OF_MEMORY, "no memory to compile the kernels '%s'", program->name);
         return NULL;
     }
-    memcpy(text, prologue, bytes);
-    memcpy(text + bytes, program->source, more);
+    snprintf(text, bytes, "%s%s", prologue, program->source);
     return text;
 }
 
