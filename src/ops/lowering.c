@@ -157,3 +157,19 @@ sp_status sp__lowering_run(const sp_lowering *lowering, const sp_kernel *kernels
     }
     return SP_OK;
 }
+
+uint64_t sp__lower_one(sp_dtype dtype)
+{
+    switch (dtype) {
+    case SP_F32:
+        return 0x3f800000u;
+    case SP_F64:
+        return 0x3ff0000000000000u;
+    case SP_F16:
+        return 0x3c00u;
+    case SP_BF16:
+        return 0x3f80u;
+    default:
+        return 1;
+    }
+}

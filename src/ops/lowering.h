@@ -111,4 +111,7 @@ sp_status sp__lowering_run(const sp_lowering *lowering, const sp_kernel *kernels
 sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],
                               void *const *bindings, const void *constants);
 
+/* The bits of a 1, for kernels that fill. */
+uint64_t sp__lower_one(sp_dtype dtype);
+
 #endif

@@ -36,6 +36,9 @@ typedef struct case_window {
 void add_window(kernel_case *c, const case_window *w);
 /* [first, second, sizes ...] */
 sp_shape window_shape(const case_window *w, int64_t first, int64_t second, const int64_t *sizes);
+/* Appends the attributes and operands of a convolution; the channels and filters are a group's. */
+void add_conv(kernel_case *c, data_random *random, const case_window *w, int64_t images,
+              int64_t groups, int64_t channels, int64_t filters);
 
 typedef struct elementwise_op elementwise_op; /* elementwise_cases.c */
 

@@ -273,6 +273,19 @@ sp_shape window_shape(const case_window *w, int64_t first, int64_t second, const
     return s;
 }
 
+void add_conv(kernel_case *c, data_random *random, const case_window *w, int64_t images,
+              int64_t groups, int64_t channels, int64_t filters)
+{
+    add_window(c, w);
+    add_int(c, "group", groups);
+    const sp_shape x = window_shape(w, images, groups * channels, w->in);
+    const sp_shape weights = window_shape(w, groups * filters, channels, w->kernel);
+    const sp_shape bias = {.rank = 1, .dims = {groups * filters}};
+    add_random(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &weights);
+    if (one_in(random, 2)) add_random(c, random, SP_F32, &bias);
+}
+
 static void make_conv(data_random *random, kernel_case *c)
 {
     c->op = "Conv";
@@ -307,14 +320,7 @@ static void make_conv(data_random *random, kernel_case *c)
         if (!one_in(random, 4)) memset(w.pads, 0, sizeof(w.pads));
         w.stride[0] = w.stride[1] = 1;
     }
-    add_window(c, &w);
-    add_int(c, "group", groups);
-    const sp_shape x = window_shape(&w, images, groups * channels, w.in);
-    const sp_shape weights = window_shape(&w, groups * filters, channels, w.kernel);
-    const sp_shape bias = {.rank = 1, .dims = {groups * filters}};
-    add_random(c, random, SP_F32, &x);
-    add_random(c, random, SP_F32, &weights);
-    if (one_in(random, 2)) add_random(c, random, SP_F32, &bias);
+    add_conv(c, random, &w, images, groups, channels, filters);
 }
 
 static void make_max_pool(data_random *random, kernel_case *c)

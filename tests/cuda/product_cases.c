@@ -74,14 +74,7 @@ static void make_long_conv(data_random *random, kernel_case *c)
     c->op = "Conv";
     c->activation = pick_activation(random);
     c->version = 11;
-    add_window(c, &w);
-    add_int(c, "group", groups);
-    const sp_shape x = window_shape(&w, images, groups * channels, w.in);
-    const sp_shape weights = window_shape(&w, groups * filters, channels, w.kernel);
-    const sp_shape bias = {.rank = 1, .dims = {groups * filters}};
-    add_random(c, random, SP_F32, &x);
-    add_random(c, random, SP_F32, &weights);
-    if (one_in(random, 2)) add_random(c, random, SP_F32, &bias);
+    add_conv(c, random, &w, images, groups, channels, filters);
 }
 
 const kernel_case_kind product_case_kinds[] = {

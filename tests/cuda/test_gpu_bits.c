@@ -106,6 +106,20 @@ static const char *room_read(const gpu *g, uint64_t offset, uint64_t bytes)
     return (const char *)g->pinned.host + offset;
 }
 
+/* Of a kernel with four bindings. */
+static void dispatch(const gpu *g, sp_kernel_id kernel, const sp_binding bindings[4],
+                     const void *constants, uint32_t constant_bytes)
+{
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .kernel = &sp__cuda_kernels()[kernel],
+                                .grid = {1, 1, 1},
+                                .bindings = bindings,
+                                .binding_count = 4,
+                                .constants = constants,
+                                .constant_bytes = constant_bytes};
+    REQUIRE_OK(submit_and_wait(g, &command));
+}
+
 /* y[rows][columns] = x[rows][depth] * w, and a bias. The room begins with all rows of x, w and the
  * bias; x begins with row `first`, y is at `y`. */
 static void multiply(const gpu *g, int64_t first, int64_t rows, int64_t depth, int64_t columns,
@@ -129,14 +143,7 @@ static void multiply(const gpu *g, int64_t first, int64_t rows, int64_t depth, i
     const sp_binding bindings[4] = {
         binding_at(g, x, (uint64_t)(rows * depth)), binding_at(g, w, (uint64_t)(depth * columns)),
         binding_at(g, bias, (uint64_t)columns), binding_at(g, y, (uint64_t)(rows * columns))};
-    const sp_command command = {.type = SP_COMMAND_DISPATCH,
-                                .kernel = &sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32],
-                                .grid = {1, 1, 1},
-                                .bindings = bindings,
-                                .binding_count = 4,
-                                .constants = &constants,
-                                .constant_bytes = sizeof constants};
-    REQUIRE_OK(submit_and_wait(g, &command));
+    dispatch(g, SP_KERNEL_ID_gemm_f32, bindings, &constants, sizeof constants);
 }
 
 /* Single rows, then every number of rows at once: the same bits. */
@@ -227,14 +234,7 @@ static void convolve(const gpu *g, int64_t images, uint64_t y)
     const sp_binding bindings[4] = {binding_at(g, x, floats), binding_at(g, 0, weights),
                                     binding_at(g, weights * sizeof(float), (uint64_t)filters),
                                     binding_at(g, y, floats)};
-    const sp_command command = {.type = SP_COMMAND_DISPATCH,
-                                .kernel = &sp__cuda_kernels()[SP_KERNEL_ID_conv_f32],
-                                .grid = {1, 1, 1},
-                                .bindings = bindings,
-                                .binding_count = 4,
-                                .constants = &constants,
-                                .constant_bytes = sizeof constants};
-    REQUIRE_OK(submit_and_wait(g, &command));
+    dispatch(g, SP_KERNEL_ID_conv_f32, bindings, &constants, sizeof constants);
 }
 
 TEST(an_image_has_the_same_bits_in_batches_of_every_size)

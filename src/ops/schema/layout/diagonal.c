@@ -70,23 +70,6 @@ const char *sp__trilu_rows(const sp_rows_call *call)
 
 /* ---- EyeLike ---- */
 
-/* The bits of a 1. */
-static uint64_t bits_of_one(sp_dtype dtype)
-{
-    switch (dtype) {
-    case SP_F64:
-        return 0x3ff0000000000000;
-    case SP_F32:
-        return 0x3f800000;
-    case SP_F16:
-        return 0x3c00;
-    case SP_BF16:
-        return 0x3f80;
-    default:
-        return 1;
-    }
-}
-
 sp_status sp__eye_like_infer(sp_op_call *call)
 {
     const sp_shape *shape = &call->inputs[0].shape;
@@ -106,7 +89,7 @@ sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering)
     sp_diagonal_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(call->outputs[0].dtype),
                                .diagonal =
                                    clamp_diagonal(sp__attribute_int(call->attributes, "k", 0)),
-                               .one = bits_of_one(call->outputs[0].dtype)};
+                               .one = sp__lower_one(call->outputs[0].dtype)};
     set_rows(&call->outputs[0].shape, &k);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_eye, &k, sizeof(k), &dispatch));

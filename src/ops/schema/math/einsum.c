@@ -182,22 +182,6 @@ static sp_status emit_fill(const sp_op_call *call, sp_lowering *lowering, uint64
     return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
 
-static uint64_t one_of(sp_dtype dtype)
-{
-    switch (dtype) {
-    case SP_F32:
-        return 0x3f800000u;
-    case SP_F64:
-        return 0x3ff0000000000000u;
-    case SP_F16:
-        return 0x3c00u;
-    case SP_BF16:
-        return 0x3f80u;
-    default:
-        return 1;
-    }
-}
-
 /* Operand `index` as matrices, for reading. The second operand of an Einsum of one input is ones.
  */
 static sp_status emit_matrices(const sp_op_call *call, sp_lowering *lowering, const sp_equation *e,
@@ -208,7 +192,7 @@ static sp_status emit_matrices(const sp_op_call *call, sp_lowering *lowering, co
     const uint64_t bytes = (uint64_t)k.count * k.element_bytes;
     if (index >= call->input_count) {
         *out = scratch_of(lowering, bytes);
-        SP_TRY(emit_fill(call, lowering, one_of(call->inputs[0].dtype), *out));
+        SP_TRY(emit_fill(call, lowering, sp__lower_one(call->inputs[0].dtype), *out));
     } else {
         const sp_operand input = {
             .kind = SP_OPERAND_INPUT, .index = index, .bytes = call->inputs[index].bytes};

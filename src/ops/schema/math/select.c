@@ -152,23 +152,6 @@ sp_status sp__dropout_infer(sp_op_call *call)
     return SP_OK;
 }
 
-/* The bits of 1. */
-static uint64_t bits_of_one(sp_dtype dtype)
-{
-    switch (dtype) {
-    case SP_F32:
-        return 0x3f800000u;
-    case SP_F64:
-        return 0x3ff0000000000000u;
-    case SP_F16:
-        return 0x3c00u;
-    case SP_BF16:
-        return 0x3f80u;
-    default:
-        return 1;
-    }
-}
-
 sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->output_count <= OUTPUT_MASK) {
@@ -177,7 +160,7 @@ sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     const sp_op_value *mask = &call->outputs[OUTPUT_MASK];
     const sp_flat_constants copy = {.count = (int64_t)call->inputs[0].bytes, .tile_count = 1 << 20};
-    const sp_fill_constants fill = {.value = bits_of_one(mask->dtype),
+    const sp_fill_constants fill = {.value = sp__lower_one(mask->dtype),
                                     .count = (int64_t)sp__shape_count(&mask->shape),
                                     .tile_count = SP_TILE_ELEMENTS,
                                     .element_bytes = (uint32_t)sp_dtype_bytes(mask->dtype)};
