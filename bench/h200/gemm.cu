@@ -4,11 +4,9 @@
 // and with the one that it gives for the rows at hand. Prints one JSON line per case.
 //
 // bench/h200/run builds it.
-#include <cublasLt.h>
-#include "bench.cuh"
+#include "lt.cuh"
 
 static const int64_t max_rows = 4096;
-static const size_t workspace_bytes = 32 << 20;
 
 __global__ void empty() {}
 
@@ -91,42 +89,17 @@ static void pack(const Case &c)
 
 // ---- cuBLASLt ----
 
-// Its matrices are stored by columns: y^T = w^T x^T.
-struct Lt {
-    cublasLtHandle_t handle;
-    cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t w, x, y;
-    void *workspace;
-};
-
 static Lt make_lt(cublasLtHandle_t handle, void *workspace, const Case &c, int64_t rows)
 {
-    Lt lt = {handle, nullptr, nullptr, nullptr, nullptr, workspace};
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    CHECK(cublasLtMatmulDescCreate(&lt.product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    CHECK(cublasLtMatmulDescSetAttribute(lt.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
-                                         sizeof(epilogue)));
-    CHECK(cublasLtMatmulDescSetAttribute(lt.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c.bias,
-                                         sizeof(c.bias)));
-    CHECK(cublasLtMatrixLayoutCreate(&lt.w, CUDA_R_32F, c.columns, c.depth, c.columns));
-    CHECK(cublasLtMatrixLayoutCreate(&lt.x, CUDA_R_32F, c.depth, rows, c.depth));
-    CHECK(cublasLtMatrixLayoutCreate(&lt.y, CUDA_R_32F, c.columns, rows, c.columns));
-    return lt;
+    return make_lt(handle, workspace, rows, c.depth, c.columns, c.bias, CUDA_R_32F,
+                   CUBLAS_COMPUTE_32F);
 }
 
 static cublasLtMatmulAlgo_t choose(const Lt &lt)
 {
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t result;
-    int found = 0;
-    CHECK(cublasLtMatmulPreferenceCreate(&preference));
-    CHECK(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                               &workspace_bytes, sizeof(workspace_bytes)));
-    CHECK(cublasLtMatmulAlgoGetHeuristic(lt.handle, lt.product, lt.w, lt.x, lt.y, lt.y, preference,
-                                         1, &result, &found));
-    CHECK(found == 1 ? 0 : 1);
-    CHECK(cublasLtMatmulPreferenceDestroy(preference));
-    return result.algo;
+    cublasLtMatmulAlgo_t algo;
+    CHECK(choose(lt, algo) ? 0 : 1);
+    return algo;
 }
 
 static void launch_lt(const Case &c, const Lt &lt, const cublasLtMatmulAlgo_t &algo,

@@ -5,14 +5,12 @@
 // all tiles and all numbers of rows, and near the product in doubles. Prints one JSON line per case.
 //
 // bench/h200/run builds it.
-#include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define SP_BENCH_PROGRAM "cuda_tensor.cu"
-#include "bench.cuh"
+#include "lt.cuh"
 
 static const int64_t max_rows = 4096;
-static const size_t workspace_bytes = 32 << 20;
 
 struct Operands {
     int64_t columns, depth;
@@ -93,49 +91,6 @@ static void launch_tile(const Operands &o, const Tile &tile, int64_t rows, cudaS
 }
 
 // ---- cuBLASLt ----
-
-struct Lt {
-    cublasLtHandle_t handle;
-    cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t w, x, y;
-    void *workspace;
-};
-
-// Its matrices are stored by columns: y^T = w^T x^T.
-static Lt make_lt(cublasLtHandle_t handle, void *workspace, const Operands &o, int64_t rows,
-                  cudaDataType_t type)
-{
-    Lt lt = {handle, nullptr, nullptr, nullptr, nullptr, workspace};
-    const cublasComputeType_t compute =
-        type == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    CHECK(cublasLtMatmulDescCreate(&lt.product, compute, CUDA_R_32F));
-    CHECK(cublasLtMatmulDescSetAttribute(lt.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
-                                         sizeof(epilogue)));
-    CHECK(cublasLtMatmulDescSetAttribute(lt.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o.bias,
-                                         sizeof(o.bias)));
-    CHECK(cublasLtMatrixLayoutCreate(&lt.w, type, o.columns, o.depth, o.columns));
-    CHECK(cublasLtMatrixLayoutCreate(&lt.x, type, o.depth, rows, o.depth));
-    CHECK(cublasLtMatrixLayoutCreate(&lt.y, type, o.columns, rows, o.columns));
-    return lt;
-}
-
-// Returns whether there is an algorithm.
-static bool choose(const Lt &lt, cublasLtMatmulAlgo_t &algo)
-{
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t result;
-    int found = 0;
-    CHECK(cublasLtMatmulPreferenceCreate(&preference));
-    CHECK(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                               &workspace_bytes, sizeof(workspace_bytes)));
-    const bool is_failed =
-        cublasLtMatmulAlgoGetHeuristic(lt.handle, lt.product, lt.w, lt.x, lt.y, lt.y, preference,
-                                         1, &result, &found) != CUBLAS_STATUS_SUCCESS;
-    CHECK(cublasLtMatmulPreferenceDestroy(preference));
-    algo = result.algo;
-    return !is_failed && found == 1;
-}
 
 // 0: it has no algorithm.
 static double time_lt(const Operands &o, const Lt &lt, cudaStream_t stream)
@@ -220,7 +175,9 @@ static void run_case(const char *type, cudaDataType_t lt_type,
     const std::vector<Tile> tiles = make_tiles<E>();
     double error = 0;
     for (int64_t rows : {4096, 1024, 256, 128, 64, 32, 16, 8, 1, 37}) {
-        const Lt lt = make_lt(handle, workspace, o, rows, lt_type);
+        const Lt lt = make_lt(handle, workspace, rows, o.depth, o.columns, o.bias, lt_type,
+                              lt_type == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                    : CUBLAS_COMPUTE_32F);
         std::printf("{\"case\":\"gemm_%s\",\"depth\":%lld,\"columns\":%lld,\"rows\":%lld,"
                     "\"cublaslt_us\":%.2f",
                     type, (long long)depth, (long long)columns, (long long)rows,
