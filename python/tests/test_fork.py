@@ -23,7 +23,6 @@ def raises(call):
         return error.status == Status.FORKED
     return False
 model = streampool.load(onnx_writer.linear())
-long = streampool.load(onnx_writer.long_running(256, 20))
 x = np.ones((2, 4), np.float32)
 model(x)
 """
@@ -32,7 +31,8 @@ model(x)
 @pytest.mark.filterwarnings("ignore")
 def test_calls_raise_in_the_child():
     out = run_python(PREPARE + """
-pending = long.submit(np.ones((256, 256), np.float32))
+endless = streampool.load(onnx_writer.long_running(512, 4000))  # ten seconds
+pending = endless.submit(np.ones((512, 512), np.float32))
 tensor, queue = streampool.tensor(x), streampool.BatchQueue(model)
 def work():
     calls = [lambda: model(x), lambda: model.submit(x), lambda: pending.result(),
@@ -43,9 +43,20 @@ def work():
     wrong = [i for i, call in enumerate(calls) if not raises(call)]
     print(wrong, flush=True)
     os._exit(7 if not wrong else 8)
-print(in_child(work), pending.result().shape, model(x).shape)
+code, is_running = in_child(work), not pending.done()
+pending.cancel()
+print(code, is_running, type(pending.exception()).__name__, model(x).shape)
 """)
-    assert out == "[]\n7 (256, 256) (2, 3)\n"
+    assert out == "[]\n7 True CancelledError (2, 3)\n"
+
+
+def test_a_future_that_was_done_before_the_fork_keeps_its_result():
+    out = run_python(PREPARE + """
+ended = model.submit(x)
+ended.result()
+print(in_child(lambda: os._exit(ended.result().shape == (2, 3))))
+""")
+    assert out == "1\n"
 
 
 def test_the_child_exits_in_order_while_threads_of_the_parent_run():
@@ -58,7 +69,7 @@ for _ in range(20):
     pid = os.fork()
     if pid == 0:
         signal.alarm(20)
-        del model, long
+        del model
         sys.exit(5)
     codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 print(set(codes))
