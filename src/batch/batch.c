@@ -105,7 +105,8 @@ static bool has_thread(const sp_run_request *request)
 static bool request_accept(const sp_run_request *request, void *ctx)
 {
     const sp_batch *batch = ctx;
-    return (batch->bucket->pays_for_threads || !has_thread(request) || SP_PLANTED(wakes_unpaid)) &&
+    const bool pays = sp_load_relaxed(&batch->bucket->pays_for_threads) != 0;
+    return (pays || !has_thread(request) || SP_PLANTED(wakes_unpaid)) &&
            sp__batch_accepts(batch->plans, batch->requests[0], request);
 }
 

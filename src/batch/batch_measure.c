@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/log.h"
-#include "base/option.h"
 #include "base/thread.h"
 #include "batch/batch.h"
+#include "batch/batch_judge.h"
 #include "batch/batch_time.h"
 #include "batch/wake_cost.h"
 #include "plan/plan_key.h"
@@ -20,8 +20,6 @@
 #define BATCHES_OF_FEW 4u
 #define BATCHES_OF_MANY 2u
 #define LITTLE_BYTES (UINT64_C(16) << 20)
-/* What a batch must save, in parts of a lone run's time. */
-#define SAVINGS 16u
 /* Of a merged row, the time that no other caller has at the same time: as measured, decision 0062.
  */
 #define QUEUE_NS 1400u
@@ -91,6 +89,7 @@ static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t
     if (status == SP_OK) {
         status = times_measure(m, batch, run_ns);
         bucket->run_ns = *run_ns;
+        bucket->lone_ns = m->lone_ns;
         sp__batch_release(batch);
     }
     if (status != SP_OK) sp__batch_bucket_remove(plans);
@@ -181,15 +180,6 @@ static uint64_t row_cost(const measure *m)
     return m->wake_ns > one_by_one ? m->wake_ns : one_by_one;
 }
 
-/* Is a batch faster than its rows one by one? Threads come through the queue. */
-static bool pays(const measure *m, uint32_t rows, uint64_t run_ns, bool has_threads)
-{
-    if (sp_option_enum(SP_OPTION_BATCHING) == SP_OPTION_BATCHING_ALWAYS) return true;
-    const uint64_t all = rows * (m->lone_ns - m->lone_ns / SAVINGS);
-    const uint64_t callers = has_threads ? (rows - 1) * row_cost(m) : 0;
-    return run_ns <= SP_BATCH_MAX_NS && run_ns + callers < all;
-}
-
 /* Batches of one plan in flight on a device that computes beside the processors. With fewer, few
  * callers are slower than without batches; with more, many callers are. */
 #define OWN_SLOTS 8
@@ -218,12 +208,11 @@ static void queue_open(measure *m)
 }
 
 /* The plans' runs use the new bucket from now on. *may_continue is false if there is no plan. */
-static sp_status bucket_publish(measure *m, bool pays_for_threads, bool *may_continue)
+static sp_status bucket_publish(measure *m, bool *may_continue)
 {
     sp_batch_plans *plans = m->plans;
     const uint32_t count = sp__batch_plans_count(plans);
     sp_batch_bucket *bucket = &plans->buckets[count];
-    bucket->pays_for_threads = pays_for_threads;
     if (count == 0) {
         const sp_status status = slots_create(m);
         if (status != SP_OK) sp__batch_bucket_remove(plans);
@@ -270,8 +259,8 @@ static sp_status size_try(measure *m, uint32_t rows, bool *may_continue)
     sp__error_set_aside(&scope);
     if (sp__log_is_on(SP_LOG_DEBUG)) sp_thread_guard(size_log, size_log_ended, &note);
     sp__error_put_back(&scope);
-    if (pays(m, rows, run_ns, false)) {
-        SP_TRY(bucket_publish(m, pays(m, rows, run_ns, true), may_continue));
+    if (sp__batch_bucket_saves(&plans->buckets[sp__batch_plans_count(plans)], 0)) {
+        SP_TRY(bucket_publish(m, may_continue));
         if (run_ns > SP_BATCH_MAX_NS) *may_continue = false; /* always: one of these */
         return SP_OK;
     }
@@ -288,6 +277,7 @@ static sp_status buckets_make(measure *m)
     for (uint32_t i = 0; i < SP_COUNT_OF(sizes) && may_continue; i++) {
         if (sp_load_relaxed(m->build->is_stopping) != 0) break;
         const sp_status status = size_try(m, sizes[i], &may_continue);
+        sp__batch_plans_judge(m->plans, row_cost(m));
         if (status == SP_OUT_OF_MEMORY && sp__batch_plans_count(m->plans) == 0) return status;
         if (status != SP_OK) break;
     }

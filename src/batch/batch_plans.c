@@ -191,7 +191,8 @@ sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint
 {
     sp_batch_bucket *bucket = bucket_next(plans);
     bucket->rows = rows;
-    bucket->pays_for_threads = false;
+    bucket->run_ns = bucket->lone_ns = 0;
+    sp_store_relaxed(&bucket->pays_for_threads, 0);
     bucket->executable = executable;
     sp_mutex_init(&bucket->lock, SP_LOCK_BATCHES);
     sp_mutex_lock(&bucket->lock);
@@ -204,9 +205,14 @@ sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint
 void sp__batch_bucket_publish(sp_batch_plans *plans)
 {
     const uint32_t count = sp_load_relaxed(&plans->bucket_count) + 1;
-    if (bucket_next(plans)->pays_for_threads) sp_store_relaxed(&plans->pays_for_threads, 1);
     if (SP_PLANTED(relaxed_bucket)) sp_store_relaxed(&plans->bucket_count, count);
     else sp_store_release(&plans->bucket_count, count);
+}
+
+void sp__batch_bucket_pays(sp_batch_plans *plans, uint32_t index)
+{
+    sp_store_relaxed(&plans->buckets[index].pays_for_threads, 1);
+    sp_store_relaxed(&plans->pays_for_threads, 1);
 }
 
 void sp__batch_bucket_remove(sp_batch_plans *plans)
@@ -223,7 +229,8 @@ static sp_batch *batch_acquire(sp_batch_plans *plans, uint32_t rows, bool has_th
     for (uint32_t i = sp__batch_plans_count(plans); i-- > 0 && batch == NULL;) {
         sp_batch_bucket *bucket = &plans->buckets[i];
         bool misses_some;
-        if (bucket->rows > rows || (has_threads && !bucket->pays_for_threads)) continue;
+        if (bucket->rows > rows) continue;
+        if (has_threads && sp_load_relaxed(&bucket->pays_for_threads) == 0) continue;
         batch = idle_pop(bucket, &misses_some);
         is_miss |= batch == NULL && misses_some;
     }

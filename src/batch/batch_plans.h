@@ -27,9 +27,11 @@ typedef struct sp_batch sp_batch;
 typedef struct sp_batch_bucket {
     uint32_t rows;
     sp_executable *executable;
-    uint64_t run_ns; /* of a batch */
-    /* It pays also where its callers are threads that must be woken; constant once published. */
-    bool pays_for_threads;
+    uint64_t run_ns;  /* of a batch */
+    uint64_t lone_ns; /* of a run of one row, beside it; the builder's */
+    /* It pays also where its callers are threads that must be woken: a hint, relaxed. The builder
+     * sets it, when it has measured that wake-ups cost little, also after the publication. */
+    sp_atomic_u32 pays_for_threads;
     sp_mutex lock;
     sp_batch *idle SP_GUARDED_BY(lock);
     /* Batches that are to be created: not yet, or again since they were reclaimed. */
@@ -71,6 +73,8 @@ bool sp__batch_plans_attach(sp_batch_plans *plans, sp_plan_entry *entry);
 sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint32_t missing,
                                       sp_executable *executable);
 void sp__batch_bucket_publish(sp_batch_plans *plans);
+/* The published bucket pays for threads, too. */
+void sp__batch_bucket_pays(sp_batch_plans *plans, uint32_t index);
 void sp__batch_bucket_remove(sp_batch_plans *plans);
 
 static inline uint32_t sp__batch_plans_count(const sp_batch_plans *plans)

@@ -32,7 +32,7 @@ foreach(suite IN ITEMS
     plan:plan_key plan:segments plan:plan_blocks
     plan:plan_join plan:plan_mean plan:plan_slices plan:plan_strides plan:plan_view
     exec:port_overlap exec:tensor_overlap exec:run_estimate exec:run_slots exec:wait_queue
-    batch:batch_ports batch:batch_time)
+    batch:batch_judge batch:batch_ports batch:batch_time)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 folder)
     string(REGEX MATCH "^[a-z]+" label ${folder})

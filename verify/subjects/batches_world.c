@@ -13,7 +13,7 @@ static void bucket_add(sp_batches_world *w, uint32_t i, uint32_t rows)
     sp_batch *batch = &w->batches[i];
     batch->plans = &w->plans;
     batch->bucket = sp__batch_bucket_add(&w->plans, rows, 0, NULL);
-    batch->bucket->pays_for_threads = true;
+    sp_store_relaxed(&batch->bucket->pays_for_threads, 1);
     batch->ports = w->addresses[i];
     for (uint32_t port = 0; port < 2; port++) w->addresses[i][port] = w->tensors[i][port];
     sp__batch_release(batch);

@@ -76,7 +76,7 @@ static void bucket_add(sp_runs_world *w, uint32_t i, uint32_t rows)
     plan_init(&w->larger[i], w->device, rows);
     batch->plans = &w->plans;
     batch->bucket = sp__batch_bucket_add(&w->plans, rows, 0, executable);
-    batch->bucket->pays_for_threads = true;
+    sp_store_relaxed(&batch->bucket->pays_for_threads, 1);
     batch->ports = w->addresses[i];
     for (uint32_t port = 0; port < 2; port++) w->addresses[i][port] = w->tensors[i][port];
     SP_SCHED_ASSERT(sp__exec_context_create(executable, true, &batch->context) == SP_OK);

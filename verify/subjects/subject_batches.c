@@ -199,7 +199,7 @@ static void subject_batch_unpaid(void *arg)
     (void)arg;
     sp_batches_world w;
     sp__batches_begin(&w, 1, 2, 0);
-    w.plans.buckets[0].pays_for_threads = false;
+    sp_store_relaxed(&w.plans.buckets[0].pays_for_threads, 0);
     sp__batches_run_unmerged(&w);
     SP_SCHED_ASSERT(w.runs[0].ends == 1 && w.runs[1].ends == 1);
     sp__batches_end(&w, 3);
@@ -211,7 +211,7 @@ static void subject_batch_unpaid_shrink(void *arg)
     (void)arg;
     sp_batches_world w;
     sp__batches_begin(&w, 1, 2, 3);
-    w.plans.buckets[0].pays_for_threads = false;
+    sp_store_relaxed(&w.plans.buckets[0].pays_for_threads, 0);
     w.second_lapses = true;
     sp__batches_run_unmerged(&w);
     SP_SCHED_ASSERT(w.runs[0].ends == 1 && w.runs[1].ends == 1);
