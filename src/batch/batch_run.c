@@ -7,6 +7,7 @@
 #include "batch/batch.h"
 #include "batch/batch_builder.h"
 #include "batch/submitted.h"
+#include "device/thread_record.h"
 #include "exec/run_estimate.h"
 #include "runtime/submit_queue.h"
 
@@ -140,9 +141,10 @@ sp_status sp__batch_run(sp_rt_model *model, sp_plan_entry *entry, const void *co
     }
     const bool is_first = sp_load_relaxed(&entry->run_ns) == 0; /* of the plan, to be timed */
     if (SP_LIKELY(!terms->is_timed && !is_first)) return caller_run(&caller, outputs);
-    const uint64_t begin_ns = sp_clock_now();
+    const uint64_t begin_ns = sp_clock_now(), helped_ns = sp__thread_helped_ns();
     const sp_status status = caller_run(&caller, outputs);
-    sp__run_estimate_add(&entry->run_ns, sp_clock_now() - begin_ns);
+    const uint64_t others_ns = sp__thread_helped_ns() - helped_ns;
+    sp__run_estimate_add(&entry->run_ns, sp_clock_now() - begin_ns + others_ns);
     if (terms->is_timed) sp__run_counters_time(&model->counters, begin_ns);
     return status;
 }

@@ -63,6 +63,18 @@ sp_thread_record *sp__thread_record(void)
     return SP_LIKELY(record != NULL) ? record : record_new();
 }
 
+void sp__thread_add_helped(uint64_t ns)
+{
+    sp_thread_record *record = sp_tls_get(SP_TLS_WAITER);
+    if (record != NULL) record->helped_ns += ns;
+}
+
+uint64_t sp__thread_helped_ns(void)
+{
+    const sp_thread_record *record = sp_tls_get(SP_TLS_WAITER);
+    return record != NULL ? record->helped_ns : 0;
+}
+
 void sp__thread_forget_accesses(sp_thread_record *record)
 {
     if (SP_LIKELY(sp_load_relaxed(&record->open_accesses) == 0)) return;

@@ -46,6 +46,8 @@ typedef struct sp_thread_record {
     /* Owner only: runs of futures that the thread computes. While there are any, its waits for
      * memory are in the wait-for graph. */
     uint32_t computed_futures;
+    /* Owner only: about how long other threads have run tiles of its dispatches, in nanoseconds. */
+    uint64_t helped_ns;
     sp_run_tenure tenure; /* owner only */
     uint32_t run_queue;   /* owner only: the last one that it had (runtime/run_queue.h) */
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
@@ -60,6 +62,12 @@ static inline bool sp__thread_is_inside_callback(const sp_thread_record *record)
 
 /* The calling thread's record; NULL, with the error set, when out of memory. */
 sp_thread_record *sp__thread_record(void);
+
+/* Adds to `helped_ns` of the calling thread, if it has a record. */
+void sp__thread_add_helped(uint64_t ns);
+
+/* That of the calling thread; 0 without a record. */
+uint64_t sp__thread_helped_ns(void);
 
 /* The open host accesses of the calling thread have no holder from now on; any thread may end them.
  */

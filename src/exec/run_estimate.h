@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a run of a plan is expected to take in its slot, from the runs that were timed. A thread
- * that loses its processor makes a measured time longer, never shorter: so the estimate takes a
- * shorter time at once, and follows a longer one by a quarter at most.
+/* How long a run of a plan is expected to take in its slot on one thread, from the runs that were
+ * timed: what other threads have computed of a run is added. A thread that loses its processor
+ * makes a measured time longer, never shorter: so the estimate takes a shorter time at once, and
+ * follows a longer one by a quarter at most.
  *
  *     estimate = 0   no run of the plan was timed yet */
 #ifndef SP_EXEC_RUN_ESTIMATE_H

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "device/wait.h"
 #include "sched/subject.h"
 
@@ -83,6 +84,18 @@ static void execute(void *arg)
     check(w);
 }
 
+/* The executor's record tells of the tiles that others have run, if it has seen how long one takes.
+ */
+static void execute_helped(void *arg)
+{
+    const world *w = arg;
+    SP_SCHED_ASSERT(sp__thread_record() != NULL);
+    execute(arg);
+    const uint64_t shared = sp_load_relaxed(&w->queue->tiles_shared);
+    const bool is_timed = shared < w->tile_count;
+    SP_SCHED_ASSERT((sp__thread_helped_ns() > 0) == (shared > 0 && is_timed));
+}
+
 static void join(void *arg)
 {
     world *w = arg;
@@ -108,7 +121,7 @@ static void subject_tiles_join(void *arg)
     world w;
     begin(&w, 0, 1);
     submit(&w);
-    sp__subject_run((const sp_thread_fn[]){execute, join, join}, 1 + joiners, &w);
+    sp__subject_run((const sp_thread_fn[]){execute_helped, join, join}, 1 + joiners, &w);
     end(&w);
 }
 
@@ -278,6 +291,93 @@ static void subject_tiles_crowded(void *arg)
     end(&w);
 }
 
+/* Of half of the cores one has a worker that spins. */
+static void check_very_short(world *w, uint64_t shortest)
+{
+    sp_queue_device *device = w->device;
+    sp_store_relaxed(&w->free_slots.word, 2);
+    SP_SCHED_ASSERT(!sp__queue_shares(w->queue, shortest));
+    sp_store_relaxed(&device->sharing, 1);
+    SP_SCHED_ASSERT(!sp__queue_shares(w->queue, shortest));
+    sp_store_relaxed(&device->spinning, 1);
+    SP_SCHED_ASSERT(sp__queue_shares(w->queue, shortest));
+    SP_SCHED_ASSERT(!sp__queue_shares(w->queue, shortest - 1));
+    sp_store_relaxed(&w->free_slots.word, 1);
+    SP_SCHED_ASSERT(!sp__queue_shares(w->queue, shortest));
+    /* It has left the last dispatch, and does not spin yet. */
+    sp_store_relaxed(&device->spinning, 0);
+    sp_store_relaxed(&device->sharing, 0);
+    sp_store_relaxed(&w->free_slots.word, 2);
+    w->queue->history.has_sharer = true;
+    SP_SCHED_ASSERT(sp__queue_shares(w->queue, shortest));
+    w->queue->history.has_sharer = false;
+}
+
+/* Two dispatches of which sharing has saved so much in all, in twice the shortest time; long enough
+ * to be judged. */
+static bool shares_after_saving(world *w, uint64_t shortest, uint64_t saved_ns)
+{
+    w->queue->history.has_sharer = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        sp_clock_sleep(shortest);
+        sp__queue_judge_sharing(w->queue, shortest, shortest - saved_ns / 2);
+    }
+    const bool is_shared = sp__queue_shares(w->queue, shortest);
+    w->queue->history = (sp_share_history){0};
+    return is_shared;
+}
+
+static void check_saving(world *w, uint64_t shortest)
+{
+    sp_store_relaxed(&w->free_slots.word, 2);
+    SP_SCHED_ASSERT(shares_after_saving(w, shortest, shortest / 2));
+    SP_SCHED_ASSERT(!shares_after_saving(w, shortest, shortest / 16));
+}
+
+/* Whether misses of 0.8 ms in all, one after the other, wake the sleeping worker. */
+static bool misses_wake(world *w, uint64_t ns)
+{
+    sp_store_relaxed(&w->device->sleeping, 1);
+    for (uint64_t i = 0; i < 800000 / ns; i++) sp__queue_miss(w->queue, ns);
+    const bool is_woken = sp_load_relaxed(&w->device->sleeping) == 0;
+    sp_store_relaxed(&w->device->sleeping, 0);
+    return is_woken;
+}
+
+static void check_misses(world *w, uint64_t shortest)
+{
+    sp_store_relaxed(&w->free_slots.word, 2);
+    SP_SCHED_ASSERT(misses_wake(w, shortest));
+    SP_SCHED_ASSERT(!misses_wake(w, shortest / 2));
+    sp_store_relaxed(&w->free_slots.word, 1);
+    SP_SCHED_ASSERT(!misses_wake(w, shortest));
+}
+
+/* The worker has ended; its bits are set by hand. */
+static void execute_very_short(void *arg)
+{
+    world *w = arg;
+    sp__queue_workers_stop(w->device);
+    submit(w);
+    execute(w);
+    w->device->options.share_ns = 300000;
+    w->device->options.ready_ns = 100000;
+    w->device->base.limits.width = w->device->base.limits.run_slots = 4;
+    sp_store_relaxed(&w->device->base.run_slots, &w->free_slots);
+    check_very_short(w, w->device->options.ready_ns);
+    check_saving(w, w->device->options.ready_ns);
+    check_misses(w, w->device->options.ready_ns);
+}
+
+static void subject_tiles_very_short(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 1, 1);
+    sp__subject_run((const sp_thread_fn[]){execute_very_short}, 1, &w);
+    end(&w);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_tiles[] = {
@@ -285,7 +385,7 @@ const sp_subject sp__subjects_tiles[] = {
      .test = subject_tiles_join,
      .arg = SP_SUBJECT_ARG(2),
      .thread_count = 2,
-     .planted = "leave_before_joiners",
+     .planted = "leave_before_joiners forgets_helpers",
      .options = SP_SPINNERS,
      .seconds = 0.5},
     {.name = "tiles_join_3",
@@ -348,6 +448,12 @@ const sp_subject sp__subjects_tiles[] = {
      .test = subject_tiles_crowded,
      .thread_count = 1,
      .planted = "shares_when_crowded spinner_not_ready"},
+    {.name = "tiles_very_short",
+     .test = subject_tiles_very_short,
+     .thread_count = 2,
+     .planted = "shares_with_nobody wakes_when_crowded misses_for_ever never_pauses",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
     {.name = "tiles_core_taken",
      .test = subject_tiles_core_taken,
      .thread_count = 1,

@@ -15,6 +15,8 @@
 /* Below this, threads that share a dispatch wait for each other and for each other's caches longer
  * than they save (docs/decisions/0059-short-dispatches.md). */
 #define SHARE_NS 15000u
+/* The same where a worker spins already (docs/decisions/0075-very-short-dispatches.md). */
+#define READY_NS 3000u
 /* The thread that a slot was left for may sleep: another one keeps the core busy until it is awake.
  */
 #define SLOTS_PER_WORKER 2u
@@ -69,6 +71,7 @@ sp_status sp__cpu_open(const sp_cpu_options *options, sp_dev **out)
         .queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES,
         .max_in_flight = options->max_in_flight,
         .share_ns = SHARE_NS,
+        .ready_ns = READY_NS,
         .nap_ns = NAP_NS,
     };
     const sp_status status = sp__queue_device_init(device, &cpu_vtable, &queues);

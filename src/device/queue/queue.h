@@ -72,6 +72,18 @@ typedef struct sp_tile_job {
     void *bindings[SP_MAX_BINDINGS];
 } sp_tile_job;
 
+/* Of very short dispatches in a row; of the claim's holder. */
+typedef struct sp_share_history {
+    uint32_t count;     /* of those that a worker was ready for; wraps */
+    bool has_sharer;    /* another thread has run tiles of the last dispatch that was shared */
+    uint64_t missed_ns; /* of those, but the first, that no worker was ready to share */
+    uint64_t missed_at; /* when the last of these has ended */
+    /* Of those that were shared since `judged_at`: on one thread, as expected, and taken. */
+    uint64_t alone_ns, taken_ns;
+    uint64_t judged_at;
+    uint64_t paused_until; /* 0, or when sharing is tried again */
+} sp_share_history;
+
 /* Position of the claim's holder in the records. */
 typedef struct sp_cursor {
     sp_chunk *chunk;
@@ -137,6 +149,7 @@ typedef struct sp_command_queue {
     sp_atomic_u64 by_host;
     sp_atomic_u64 tiles_shared;
 
+    sp_share_history history;
     sp_tile_job tiles;
 } sp_command_queue;
 
@@ -167,6 +180,9 @@ typedef struct sp_queue_device_options {
     /* A dispatch that takes less on one thread is not shared. 0: all are, by as many as there are
      */
     uint64_t share_ns;
+    /* One that takes less than that, but so much, is shared with workers that are awake; 0: none
+     * is. */
+    uint64_t ready_ns;
     uint64_t nap_ns; /* how long an idle worker polls before it sleeps without limit */
     const sp_queue_engine *engine;
     /* May be NULL. Called before each command; a status other than SP_OK fails the command. */
@@ -312,8 +328,16 @@ bool sp__queue_join_tiles(sp_command_queue *queue, sp_sharer_test *may_go_on);
  * they have cores. */
 void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles);
 /* Whether tiles that take so long on one thread are shared: a short dispatch only while many cores
- * are free. */
-bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns);
+ * are free, a very short one only if a worker is awake for it besides. */
+bool sp__queue_shares(sp_command_queue *queue, uint64_t ns);
+/* The executor has run such tiles alone. Where that happens again and again it wakes a worker,
+ * which spins for the next ones. */
+void sp__queue_miss(sp_command_queue *queue, uint64_t ns);
+/* Whether tiles that take so long on one thread are shared with workers that are awake only. */
+bool sp__queue_is_very_short(const sp_command_queue *queue, uint64_t ns);
+/* Such tiles, which take `alone_ns` on one thread, were shared in `taken_ns`. If sharing saves
+ * nothing it pauses. */
+void sp__queue_judge_sharing(sp_command_queue *queue, uint64_t alone_ns, uint64_t taken_ns);
 /* Whether the running dispatch, if there is one, has unclaimed tiles, and a worker a core for them.
  */
 bool sp__queue_has_tiles_to_share(const sp_command_queue *queue);

@@ -25,8 +25,23 @@
 #define SPARE_SHARE 8u
 /* A dispatch is short up to so many times the shortest one that is shared. */
 #define SHORT_MOST 3u
-/* Each sharer is woken for so much work of one thread, at least. */
+/* Each sharer but the first is woken for so much work of one thread, at least. */
 #define SHARER_NS 5000u
+/* A very short dispatch is shared only if 1 / QUIET_SHARE of the cores has no run. */
+#define QUIET_SHARE 2u
+/* A sleeping worker is woken for missed dispatches of so much. Its wake-up costs the caller a
+ * hundredth of that. */
+#define MISSED_NS 500000u
+/* After so much of very short dispatches, on one thread, sharing them is judged: it has to save
+ * 1 / SAVED_SHARE of all the time since the last time, for which it keeps a core awake, or they are
+ * not shared for a while. Cores that have no cache in common exchange a line in longer than some
+ * tiles take. */
+#define JUDGED_NS 200000u
+#define SAVED_SHARE 16u
+#define PAUSE_NS 20000000u
+/* One of so many is not shared, so that what it takes on one thread stays known. A prime number:
+ * the dispatches of a model take turns. */
+#define MEASURED_EACH 17u
 
 /* Whether a worker that is counted in `sharing` still has a core. */
 static bool device_has_core_for_sharer(const sp_queue_device *device)
@@ -48,6 +63,21 @@ static bool device_has_spare_cores(const sp_queue_device *device)
     return device_share_room(device) > device->base.limits.width / SPARE_SHARE;
 }
 
+/* Cores that neither a run nor a dispatch of another thread needs: a worker that spins for the next
+ * dispatch is on one of them. */
+static uint64_t device_ready_room(const sp_queue_device *device)
+{
+    const uint64_t spinning =
+        SP_PLANTED(spinner_not_ready) ? 0 : sp_load_relaxed(&device->spinning);
+    /* Room may be UINT32_MAX: 64 bits. */
+    return device_share_room(device) + (uint64_t)__builtin_popcountll(spinning);
+}
+
+static bool device_is_quiet(const sp_queue_device *device)
+{
+    return QUIET_SHARE * device_ready_room(device) >= device->base.limits.width;
+}
+
 void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles)
 {
     sp_queue_device *device = sp__queue_device_of(queue);
@@ -58,24 +88,66 @@ void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles)
     const uint64_t left_ns = (uint64_t)tiles * sp_load_relaxed(&queue->tiles.tile_ns);
     const uint64_t worth = device->options.share_ns > 0 ? left_ns / SHARER_NS : tiles;
     const uint32_t most = tiles < WAKES_AT_ONCE ? tiles : WAKES_AT_ONCE;
-    const uint32_t wanted = worth < most ? (uint32_t)worth : most;
+    const uint32_t wanted = worth > most ? most : worth > 0 ? (uint32_t)worth : 1;
     const uint32_t woken = sp__queue_wake_spinning(device, wanted);
     if (woken == wanted || left_ns < WAKES_SLEEPER * device->options.share_ns) return;
     if (device_has_spare_cores(device)) sp__queue_wake(device, 1);
 }
 
-bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns)
+bool sp__queue_is_very_short(const sp_command_queue *queue, uint64_t ns)
+{
+    const sp_queue_device_options *options = &sp__queue_device_of(queue)->options;
+    return options->ready_ns > 0 && ns >= options->ready_ns && ns < options->share_ns;
+}
+
+/* Where few cores are taken, so that runs which begin rarely find the worker on theirs. It may be
+ * on its way from the last dispatch to the mask of those that spin. */
+static bool queue_has_ready_sharer(sp_command_queue *queue)
+{
+    const sp_queue_device *device = sp__queue_device_of(queue);
+    sp_share_history *history = &queue->history;
+    if (SP_PLANTED(shares_with_nobody)) return true;
+    if (history->paused_until != 0 && sp_clock_now() < history->paused_until) return false;
+    const bool is_awake = history->has_sharer || sp_load_relaxed(&device->spinning) != 0;
+    return is_awake && device_is_quiet(device) && ++history->count % MEASURED_EACH != 0;
+}
+
+bool sp__queue_shares(sp_command_queue *queue, uint64_t ns)
 {
     const sp_queue_device *device = sp__queue_device_of(queue);
     const uint64_t share_ns = device->options.share_ns;
-    if (ns < share_ns) return false;
+    if (ns < share_ns) return sp__queue_is_very_short(queue, ns) && queue_has_ready_sharer(queue);
     if (ns >= SHORT_MOST * share_ns || SP_PLANTED(shares_when_crowded)) return true;
-    /* Workers that spin for the next dispatch are on cores that are free for this one. */
-    const uint64_t spinning =
-        SP_PLANTED(spinner_not_ready) ? 0 : sp_load_relaxed(&device->spinning);
-    /* Room may be UINT32_MAX: 64 bits. */
-    const uint64_t ready = (uint64_t)__builtin_popcountll(spinning);
-    return device_share_room(device) + ready > device->base.limits.width / SPARE_SHARE;
+    return device_ready_room(device) > device->base.limits.width / SPARE_SHARE;
+}
+
+void sp__queue_miss(sp_command_queue *queue, uint64_t ns)
+{
+    sp_queue_device *device = sp__queue_device_of(queue);
+    sp_share_history *history = &queue->history;
+    if (!sp__queue_is_very_short(queue, ns)) return;
+    const uint64_t now = sp_clock_now();
+    const bool is_in_row = now - history->missed_at < ns + SPIN_NS && device_is_quiet(device) &&
+                           now >= history->paused_until;
+    history->missed_at = now;
+    history->missed_ns = is_in_row || SP_PLANTED(wakes_when_crowded) ? history->missed_ns + ns : 0;
+    if (history->missed_ns < MISSED_NS || SP_PLANTED(misses_for_ever)) return;
+    history->missed_ns = 0;
+    sp__queue_wake(device, 1);
+}
+
+void sp__queue_judge_sharing(sp_command_queue *queue, uint64_t alone_ns, uint64_t taken_ns)
+{
+    sp_share_history *history = &queue->history;
+    const uint64_t now = sp_clock_now();
+    if (history->alone_ns == 0) history->judged_at = now - taken_ns;
+    history->alone_ns += alone_ns;
+    history->taken_ns += taken_ns;
+    if (history->alone_ns < JUDGED_NS) return;
+    const uint64_t wanted_ns = (now - history->judged_at) / SAVED_SHARE;
+    const bool pays = history->taken_ns + wanted_ns < history->alone_ns;
+    history->paused_until = pays || SP_PLANTED(never_pauses) ? 0 : now + PAUSE_NS;
+    history->alone_ns = history->taken_ns = 0;
 }
 
 bool sp__queue_has_tiles_to_share(const sp_command_queue *queue)

@@ -119,6 +119,7 @@ static uint32_t tiles_run_shared(sp_command_queue *queue, uint32_t left)
 {
     sp_tile_job *tiles = &queue->tiles;
     uint32_t count = 0, claimed;
+    const uint32_t expected_ns = sp_load_relaxed(&tiles->tile_ns);
     const uint64_t start_ns = sp_clock_now();
     sp_tsan_release(&tiles->state);
     /* Publishes the job. Sequentially consistent: an idle worker reads it after it has set its bit,
@@ -128,11 +129,15 @@ static uint32_t tiles_run_shared(sp_command_queue *queue, uint32_t left)
     sp__queue_wake_sharers(queue, left - 1);
     sp_delay_point();
     while ((claimed = tiles_run_next(queue)) > 0) count += claimed;
-    const uint32_t ns =
-        count > 0 ? tile_ns_since(start_ns, count) : sp_load_relaxed(&tiles->tile_ns);
+    const uint32_t ns = count > 0 ? tile_ns_since(start_ns, count) : expected_ns;
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);
     if (!SP_PLANTED(leave_before_joiners)) tiles_wait_for_joiners(tiles);
-    return ns;
+    if (!SP_PLANTED(forgets_helpers)) sp__thread_add_helped((uint64_t)(left - count) * ns);
+    queue->history.has_sharer = count < left;
+    const uint64_t alone_ns = (uint64_t)left * expected_ns;
+    if (count == left || !sp__queue_is_very_short(queue, alone_ns)) return ns;
+    sp__queue_judge_sharing(queue, alone_ns, sp_clock_now() - start_ns);
+    return expected_ns; /* what it took is not what it takes alone */
 }
 
 sp_status sp__queue_run_tiles(sp_command_queue *queue, sp_atomic_u32 *tile_ns)
@@ -152,6 +157,7 @@ sp_status sp__queue_run_tiles(sp_command_queue *queue, sp_atomic_u32 *tile_ns)
         ns = tiles_run_shared(queue, left);
     } else if (left > 0) {
         ns = tiles_run_alone(tiles, total);
+        if (left > 1) sp__queue_miss(queue, (uint64_t)left * ns);
     }
     sp_store_relaxed(tile_ns, ns);
     return sp__fault_report(sp_load_relaxed(&tiles->failed));

@@ -132,12 +132,15 @@ static sp_status emit_narrow(const sp_op_call *call, sp_lowering *lowering, sp_g
     return sp__gemm_grid(k, 1, dispatch);
 }
 
+/* Fewer rows than that take the time in which b is read, whose bytes bound the tile then. */
+#define FEW_ROWS 16
+
 /* Both are multiples of 4, which the kernel computes at once. */
 void sp__gemm_choose_tile(sp_gemm_constants *k)
 {
     const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
     const int64_t budget = SP_TILE_PRODUCTS / ((k->depth > 0 ? k->depth : 1) * SP_GEMM_PANEL) + 1;
-    const int64_t rows = k->rows < 32 ? (k->rows > 0 ? k->rows : 1) : 32;
+    const int64_t rows = k->rows < FEW_ROWS ? FEW_ROWS : k->rows < 32 ? k->rows : 32;
     k->tile_panels = budget / rows / 4 * 4;
     if (k->tile_panels < 4) k->tile_panels = 4;
     if (k->tile_panels > panels) k->tile_panels = panels > 0 ? panels : 1;
