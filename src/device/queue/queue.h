@@ -72,9 +72,9 @@ typedef struct sp_tile_job {
     void *bindings[SP_MAX_BINDINGS];
 } sp_tile_job;
 
-/* Of very short dispatches in a row; of the claim's holder. */
+/* Of the short dispatches so far; of the claim's holder. */
 typedef struct sp_share_history {
-    uint32_t count;     /* of those that a worker was ready for; wraps */
+    uint32_t count;     /* of decisions of which one in some is another; wraps */
     bool has_sharer;    /* another thread has run tiles of the last dispatch that was shared */
     uint64_t missed_ns; /* of those, but the first, that no worker was ready to share */
     uint64_t missed_at; /* when the last of these has ended */
@@ -330,6 +330,9 @@ void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles);
 /* Whether tiles that take so long on one thread are shared: a short dispatch only while many cores
  * are free, a very short one only if a worker is awake for it besides. */
 bool sp__queue_shares(sp_command_queue *queue, uint64_t ns);
+/* Whether the executor has to know how long such tiles take that it runs alone: always for
+ * sp__queue_miss, now and then for later decisions. */
+bool sp__queue_times_tiles(sp_command_queue *queue, uint64_t ns);
 /* The executor has run such tiles alone. Where that happens again and again it wakes a worker,
  * which spins for the next ones. */
 void sp__queue_miss(sp_command_queue *queue, uint64_t ns);

@@ -39,8 +39,9 @@
 #define JUDGED_NS 200000u
 #define SAVED_SHARE 16u
 #define PAUSE_NS 20000000u
-/* One of so many is not shared, so that what it takes on one thread stays known. A prime number:
- * the dispatches of a model take turns. */
+/* One of so many very short dispatches is not shared, so that what it takes on one thread stays
+ * known; and one of so many others that are not shared is timed: a clock may take as long as a
+ * small tile. A prime number, so that the dispatches of a model take turns. */
 #define MEASURED_EACH 17u
 
 /* Whether a worker that is counted in `sharing` still has a core. */
@@ -100,6 +101,11 @@ bool sp__queue_is_very_short(const sp_command_queue *queue, uint64_t ns)
     return options->ready_ns > 0 && ns >= options->ready_ns && ns < options->share_ns;
 }
 
+static bool history_has_turn(sp_share_history *history)
+{
+    return ++history->count % MEASURED_EACH == 0;
+}
+
 /* Where few cores are taken, so that runs which begin rarely find the worker on theirs. It may be
  * on its way from the last dispatch to the mask of those that spin. */
 static bool queue_has_ready_sharer(sp_command_queue *queue)
@@ -109,7 +115,7 @@ static bool queue_has_ready_sharer(sp_command_queue *queue)
     if (SP_PLANTED(shares_with_nobody)) return true;
     if (history->paused_until != 0 && sp_clock_now() < history->paused_until) return false;
     const bool is_awake = history->has_sharer || sp_load_relaxed(&device->spinning) != 0;
-    return is_awake && device_is_quiet(device) && ++history->count % MEASURED_EACH != 0;
+    return is_awake && device_is_quiet(device) && !history_has_turn(history);
 }
 
 bool sp__queue_shares(sp_command_queue *queue, uint64_t ns)
@@ -119,6 +125,13 @@ bool sp__queue_shares(sp_command_queue *queue, uint64_t ns)
     if (ns < share_ns) return sp__queue_is_very_short(queue, ns) && queue_has_ready_sharer(queue);
     if (ns >= SHORT_MOST * share_ns || SP_PLANTED(shares_when_crowded)) return true;
     return device_ready_room(device) > device->base.limits.width / SPARE_SHARE;
+}
+
+bool sp__queue_times_tiles(sp_command_queue *queue, uint64_t ns)
+{
+    const bool may_miss =
+        sp__queue_is_very_short(queue, ns) && device_is_quiet(sp__queue_device_of(queue));
+    return may_miss || history_has_turn(&queue->history);
 }
 
 void sp__queue_miss(sp_command_queue *queue, uint64_t ns)
