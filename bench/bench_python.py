@@ -159,6 +159,7 @@ def looped(call, workers, seconds):
     begin = threading.Barrier(workers + 1)
 
     def work(index):
+        call()  # a thread's first call sets things up
         begin.wait()
         count = 0
         while not is_over.is_set():
@@ -193,9 +194,10 @@ def tasked(call, workers, seconds):
 def measure(sides, workers, options):
     """{side: (looped, tasked)}: medians of the turns."""
     rates = {side: ([], []) for side in sides}
+    for call in sides.values():
+        looped(call, workers, options.seconds)  # what a side makes in the background is there then
     for _ in range(options.turns):
         for side, call in sides.items():
-            call()
             rates[side][0].append(looped(call, workers, options.seconds))
             rates[side][1].append(tasked(call, workers, options.seconds))
     return {side: tuple(statistics.median(values) for values in pair) for side, pair in rates.items()}
