@@ -20,6 +20,9 @@
 #define BATCHES_OF_FEW 4u
 #define BATCHES_OF_MANY 2u
 #define LITTLE_BYTES (UINT64_C(16) << 20)
+/* Of longer runs batches of 8 rows are not tried if those of 4 save nothing: they take as long as
+ * hundreds of runs of callers. */
+#define LONG_RUN_NS 100000u
 /* Of a merged row, the time that no other caller has at the same time: as measured, decision 0062.
  */
 #define QUEUE_NS 1400u
@@ -265,7 +268,8 @@ static sp_status size_try(measure *m, uint32_t rows, bool *may_continue)
         return SP_OK;
     }
     sp__batch_bucket_remove(plans);
-    const bool is_hopeless = sp__batch_plans_count(plans) == 0 && rows >= 8;
+    const uint32_t enough = m->lone_ns < LONG_RUN_NS ? 8 : 4;
+    const bool is_hopeless = sp__batch_plans_count(plans) == 0 && rows >= enough;
     *may_continue = !is_hopeless && run_ns <= SP_BATCH_MAX_NS / 2;
     return SP_OK;
 }

@@ -7,8 +7,9 @@
 #include "base/clock.h"
 #include "runtime/submit_queue.h"
 
-/* How often both are timed, fewer if they are long. */
+/* How often both are timed, fewer if all of it would take longer: callers need the processors. */
 #define TURNS 16u
+#define TURNS_NS UINT64_C(8000000)
 
 /* Of one run on zeros: CPU time, or on other devices than cpu the time until it is done. */
 static sp_status run_time(const sp_batch *batch, uint64_t *ns)
@@ -67,7 +68,7 @@ static sp_status turns_measure(const sp_batch *batch, const sp_batch *lone, sp_b
         SP_TRY(run_time(batch, &turns[count].batch_ns));
         SP_TRY(run_time(lone, &turns[count].lone_ns));
         all += turns[count].batch_ns + turns[count].lone_ns;
-    } while (++count < TURNS && all < SP_BATCH_MAX_NS);
+    } while (++count < TURNS && all < TURNS_NS);
     const uint32_t first = count > 1 ? 1 : 0;
     *out = sp__batch_time_median(turns + first, count - first);
     return SP_OK;
