@@ -5,12 +5,19 @@
 #include "exec/context.h"
 #include "exec/reports.h"
 #include "ops/device_kernels.h"
+#include "ops/kernel_constants.h"
 
-/* Buffers for the commands of any segment, which point into `bindings` until a list has copied
+/* Ports of up to so many bytes are copied by a kernel, where the device has kernels: it reads or
+ * writes the pinned memory over the bus. A copy of the driver takes longer to begin and to end than
+ * such a copy takes. */
+#define KERNEL_COPY_BYTES 262144u
+
+/* Buffers for the commands of any segment, which point into the others until a list has copied
  * them. */
 typedef struct record_room {
     sp_command *commands;
     sp_binding *bindings;
+    sp_flat_constants *copies;
 } record_room;
 
 /* The list that is being recorded. */
@@ -18,7 +25,7 @@ typedef struct recorder {
     const sp_exec_context *context;
     uint32_t target;
     record_room room;
-    uint32_t command_count, binding_count;
+    uint32_t command_count, binding_count, copy_count;
 } recorder;
 
 /* ---- bindings ---- */
@@ -85,6 +92,36 @@ static void command_add(recorder *r, const sp_command *command, const sp_binding
     }
 }
 
+/* The kernel in the table of the target's device. */
+static const sp_kernel *kernel_for(const recorder *r, sp_kernel_id kernel)
+{
+    const sp_executable *executable = r->context->executable;
+    const sp_kernel *own = sp__device_kernels(executable->targets[r->target].device->dev);
+    return &(own != NULL ? own : executable->plan->kernels)[kernel];
+}
+
+static bool is_copied_by_kernel(const recorder *r, const sp_segment_copy *copy)
+{
+    const bool is_port = copy->where == SP_PLACE_INPUT || copy->where == SP_PLACE_OUTPUT;
+    const sp_dev *dev = r->context->executable->targets[r->target].device->dev;
+    return is_port && copy->bytes <= KERNEL_COPY_BYTES && sp__device_kernels(dev) != NULL;
+}
+
+/* `pair`: the target, then the source. */
+static void add_kernel_copy(recorder *r, const sp_binding *pair, const char *label)
+{
+    sp_flat_constants *k = &r->room.copies[r->copy_count++];
+    *k = (sp_flat_constants){.count = (int64_t)pair[0].bytes, .tile_count = KERNEL_COPY_BYTES};
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .label = label,
+                                .kernel = kernel_for(r, SP_KERNEL_ID_copy_bytes),
+                                .grid = {1, 1, 1},
+                                .binding_count = 2,
+                                .constants = k,
+                                .constant_bytes = sizeof *k};
+    command_add(r, &command, (const sp_binding[]){pair[1], pair[0]});
+}
+
 /* Adds no command if the fallback and the device share the memory. */
 static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
 {
@@ -100,18 +137,13 @@ static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
         pair[0] = target;
     }
     pair[0].access = SP_WRITE;
-    const sp_command command = {.type = SP_COMMAND_COPY,
-                                .label = is_in ? "copy from the host" : "copy to the host",
-                                .binding_count = 2};
+    const char *label = is_in ? "copy from the host" : "copy to the host";
+    if (is_copied_by_kernel(r, copy)) {
+        add_kernel_copy(r, pair, label);
+        return;
+    }
+    const sp_command command = {.type = SP_COMMAND_COPY, .label = label, .binding_count = 2};
     command_add(r, &command, pair);
-}
-
-/* The kernel in the table of the target's device. */
-static const sp_kernel *kernel_for(const recorder *r, sp_kernel_id kernel)
-{
-    const sp_executable *executable = r->context->executable;
-    const sp_kernel *own = sp__device_kernels(executable->targets[r->target].device->dev);
-    return &(own != NULL ? own : executable->plan->kernels)[kernel];
 }
 
 static void add_step(recorder *r, uint32_t s)
@@ -171,16 +203,18 @@ sp_status sp__exec_context_create_lists(sp_exec_context *context)
     for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
     const size_t command_count = (size_t)plan->step_count + segments->copy_count;
     const record_room room = {.commands = sp_calloc(command_count, sizeof *room.commands),
-                              .bindings = sp_calloc(binding_count, sizeof *room.bindings)};
+                              .bindings = sp_calloc(binding_count, sizeof *room.bindings),
+                              .copies = sp_calloc(segments->copy_count, sizeof *room.copies)};
     sp_status status = SP_OK;
     if (context->lists == NULL || context->points == NULL || room.commands == NULL ||
-        room.bindings == NULL) {
+        room.bindings == NULL || room.copies == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
     } else {
         status = record_segments(context, &room);
     }
     sp_free(room.commands);
     sp_free(room.bindings);
+    sp_free(room.copies);
     return status;
 }
 
