@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "cancel_fixture.h"
 #include "combining_fixture.h"
+#include "command_gate.h"
 #include "partial_fixture.h"
 
 /* ---- on a queue ---- */
@@ -54,7 +55,6 @@ TEST(a_run_on_its_stream_is_skipped_and_the_stream_is_as_good_as_before)
 /* ---- in execution ---- */
 
 enum { CHAIN = 16 };
-#define CHAIN_LATENCY_NS 100000000u
 
 /* y = Neg(Abs(Neg(Abs(... x)))): a kernel each. */
 static sp_model chain_model(const sp_model_options *options)
@@ -75,20 +75,6 @@ static sp_model chain_model(const sp_model_options *options)
     return model;
 }
 
-/* Commands that the device's submit queues have run. */
-static uint64_t commands_run(const null_fixture *f)
-{
-    sp_rt_device *device = NULL;
-    uint64_t sum = 0;
-    CHECK_OK(sp__rt_device_find(f->device, &device));
-    for (uint32_t i = 0; i < sp_load_acquire(&device->submit_queues.count); i++) {
-        sp_queue_stats stats;
-        f->dev->vtable->queue_stats(sp__submit_queue_at(device, i), &stats);
-        sum += stats.by_workers;
-    }
-    return sum;
-}
-
 TEST(a_run_that_computes_stops_before_its_next_command)
 {
     null_fixture f = null_open();
@@ -100,19 +86,17 @@ TEST(a_run_that_computes_stops_before_its_next_command)
     CHECK_OK(sp_model_submit(model, &x, 1, &y, 1, &future));
     CHECK_OK(sp_future_wait(future));
     CHECK_OK(sp_future_release(future));
-    const uint64_t steps = model_info_of(model).step_count;
-    CHECK(steps >= 8);
-    const uint64_t before = commands_run(&f);
-    CHECK_OK(sp_null_set_latency(f.device, CHAIN_LATENCY_NS));
+    CHECK(model_info_of(model).step_count >= 8);
+    command_gate_close(f.device);
     CHECK_OK(sp_model_submit(model, &x, 1, &y, 1, &future));
-    while (commands_run(&f) == before) sp_thread_yield();
+    command_gate_await(1);
     CHECK_OK(sp_future_cancel(future));
     CHECK_STATUS(sp_future_query(future), SP_NOT_READY); /* a command uses the buffers */
+    command_gate_open();
     CHECK_STATUS(sp_future_wait(future), SP_CANCELLED);
     CHECK_EQ_STR(sp_last_error(), CANCELLED_TEXT);
-    CHECK(commands_run(&f) < before + steps);
+    CHECK_EQ_U64(command_gate_count(), 1);
     CHECK_OK(sp_future_release(future));
-    CHECK_OK(sp_null_set_latency(f.device, 0));
     CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
     CHECK_OK(sp_model_release(model));
     CHECK_OK(sp_device_close(f.device));
@@ -192,17 +176,17 @@ TEST(a_run_in_a_batch_runs_to_its_end)
         rows[i] = wiped_row();
         CHECK_OK(small_submit(model, &rows[i], &futures[i]));
     }
-    CHECK_OK(sp_null_set_latency(f.device, CHAIN_LATENCY_NS));
+    command_gate_close(f.device);
     slots_give_one(&held); /* the first run leads, and others are in its batch */
     const uint64_t taken = merged_since(model, before).runs;
     CHECK(taken >= 2);
     for (int i = 0; i < 4; i++) CHECK_OK(sp_future_cancel(futures[i]));
     for (uint64_t i = taken; i < 4; i++) check_cancelled(futures[i], &rows[i]);
+    command_gate_open();
     for (uint64_t i = 0; i < taken; i++) {
         CHECK_OK(sp_future_wait(futures[i]));
         CHECK(small_is_same(&rows[i], &expected));
     }
-    CHECK_OK(sp_null_set_latency(f.device, 0));
     slots_give(&held);
     for (int i = 0; i < 4; i++) CHECK_OK(sp_future_release(futures[i]));
     CHECK_OK(sp_model_release(model));
@@ -222,18 +206,18 @@ TEST(a_run_that_a_failed_batch_gives_back_ends_without_running)
     sp_future futures[2];
     held_slots held = slots_hold(model);
     for (int i = 0; i < 2; i++) CHECK_OK(small_submit(model, &rows[i], &futures[i]));
-    CHECK_OK(sp_null_set_latency(f.device, CHAIN_LATENCY_NS));
+    command_gate_close(f.device);
     CHECK_OK(sp_null_fail_command(f.device, 0));
     const uint64_t batches = model_info_of(model).batches;
     slots_give_one(&held);
     CHECK_EQ_U64(model_info_of(model).batches, batches + 1);
     for (int i = 0; i < 2; i++) CHECK_OK(sp_future_cancel(futures[i]));
+    command_gate_open();
     for (int i = 0; i < 2; i++) {
         CHECK_STATUS(sp_future_wait(futures[i]), SP_CANCELLED);
         check_cancelled(futures[i], &rows[i]);
         CHECK_OK(sp_future_release(futures[i]));
     }
-    CHECK_OK(sp_null_set_latency(f.device, 0));
     slots_give(&held);
     CHECK_OK(sp_model_release(model));
     CHECK_OK(sp_device_close(f.device));

@@ -6,11 +6,12 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "command_gate.h"
 #include "run_fixture.h"
 
 #define MILLISECOND INT64_C(1000000)
 
-/* One run on a device that takes its time, one on cpu. */
+/* One run on a device of its own, one on cpu. */
 typedef struct race {
     sp_device slow_device;
     sp_model slow, fast;
@@ -19,7 +20,7 @@ typedef struct race {
     sp_future futures[2]; /* the slow one, then the fast one */
 } race;
 
-static void race_open(race *r, uint64_t latency_ns)
+static void race_open(race *r)
 {
     *r = (race){0};
     CHECK_OK(sp_device_open("null", &r->slow_device));
@@ -28,7 +29,6 @@ static void race_open(race *r, uint64_t latency_ns)
     r->expected = small_run(r->fast);
     const small_row same = small_run(r->slow);
     CHECK(small_is_same(&same, &r->expected));
-    CHECK_OK(sp_null_set_latency(r->slow_device, latency_ns));
 }
 
 static void race_submit(race *r)
@@ -54,7 +54,8 @@ TEST(wait_any_returns_the_run_that_is_done_first)
 {
     race r;
     uint32_t which = 7;
-    race_open(&r, 200 * MILLISECOND);
+    race_open(&r);
+    command_gate_close(r.slow_device);
     race_submit(&r);
     CHECK_OK(sp_future_wait_any(r.futures, 2, -1, &which));
     CHECK_EQ_U64(which, 1);
@@ -62,6 +63,7 @@ TEST(wait_any_returns_the_run_that_is_done_first)
     CHECK_STATUS(sp_future_query(r.futures[0]), SP_NOT_READY);
     CHECK_OK(sp_future_wait_any(r.futures, 2, 0, &which)); /* still, and at once */
     CHECK_EQ_U64(which, 1);
+    command_gate_open();
     CHECK_OK(sp_future_wait_any(r.futures, 1, -1, &which));
     CHECK_EQ_U64(which, 0);
     CHECK(small_is_same(&r.out[0], &r.expected));
@@ -75,7 +77,8 @@ TEST(a_wait_for_several_ends_with_its_time_and_the_runs_continue)
 {
     race r;
     uint32_t which = 7;
-    race_open(&r, 200 * MILLISECOND);
+    race_open(&r);
+    command_gate_close(r.slow_device);
     race_submit(&r);
     const sp_future slow_twice[2] = {r.futures[0], r.futures[0]};
     CHECK_STATUS(sp_future_wait_any(slow_twice, 2, 0, &which), SP_TIMEOUT);
@@ -86,6 +89,7 @@ TEST(a_wait_for_several_ends_with_its_time_and_the_runs_continue)
     CHECK(sp_clock_now() - start >= MILLISECOND);
     CHECK_STATUS(sp_future_wait_all(r.futures, 2, MILLISECOND), SP_TIMEOUT);
     CHECK_MESSAGE("it continues");
+    command_gate_open();
     CHECK_OK(sp_future_wait_all(r.futures, 2, -1));
     for (int i = 0; i < 2; i++) {
         CHECK_OK(sp_future_query(r.futures[i]));
@@ -101,7 +105,7 @@ TEST(a_run_that_fails_ends_a_wait_for_any_and_not_one_for_all)
 {
     race r;
     uint32_t which = 7;
-    race_open(&r, 0);
+    race_open(&r);
     CHECK_OK(sp_null_fail_command(r.slow_device, 0));
     race_submit(&r);
     CHECK_STATUS(sp_future_wait_any(r.futures, 1, -1, &which), SP_FAILED);
