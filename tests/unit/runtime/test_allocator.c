@@ -411,9 +411,10 @@ TEST(at_the_limit_an_allocation_waits_for_pending_memory_before_it_fails)
     CHECK_OK(sp_device_set_memory_limit(CPU, 4 << 20));
     const sp_stream stream = new_stream();
     const sp_storage pending = new_storage(3 << 20);
-    submit_slow_fill(stream, pending, 1, 20 * MILLISECOND);
+    hold_until_an_allocation_waits(stream, &CPU);
+    fill(stream, pending, 1);
     CHECK_OK(sp_storage_release(pending));
-    const sp_storage next = new_storage(3 << 20); /* fits only where the slow fill writes */
+    const sp_storage next = new_storage(3 << 20); /* fits only where the fill writes */
     CHECK_OK(sp_stream_query(stream));
     CHECK(stats_of(CPU).waits >= 1);
     fill(current_stream(), next, 2);
@@ -431,7 +432,7 @@ TEST(a_device_without_memory_waits_for_pending_frees_of_any_size)
     const uint64_t big = (uint64_t)640 << 20;
     const sp_storage pending = new_storage_on(null, big, false);
     const uint8_t one = 1;
-    sp__null_set_latency(rt_device(null)->dev, 20 * MILLISECOND);
+    hold_until_an_allocation_waits(stream, &null);
     CHECK_OK(sp_storage_fill_async(stream, (sp_storage_range){pending, 0, 64}, &one, 1));
     CHECK_OK(sp_storage_release(pending));
     const sp_storage next = new_storage_on(null, (uint64_t)512 << 20, false);

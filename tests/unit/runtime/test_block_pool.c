@@ -316,14 +316,14 @@ TEST(at_the_limit_the_ready_block_of_a_slab_is_found_behind_a_pending_one)
 /* ---- out of memory ---- */
 
 /* Two pending storages fill the device's memory: the first one's stream is held by the caller's own
- * host access, on cpu or, through an event, on another device; the second one's is slow. */
+ * host access, on cpu or, through an event, on another device; the second one's until the wait. */
 static void wait_beside_a_held_stream(bool is_held_elsewhere)
 {
     runtime_begin();
     const sp_device holder = is_held_elsewhere ? open_null() : CPU;
     gate blocker = gate_closed(holder);
     const sp_stream held = new_stream();
-    const sp_stream slow = new_stream();
+    const sp_stream other = new_stream();
     const sp_stream far = new_stream_on(holder);
     sp_event event;
     CHECK_OK(sp_event_create(NULL, &event));
@@ -334,7 +334,8 @@ static void wait_beside_a_held_stream(bool is_held_elsewhere)
     CHECK_OK(sp_stream_wait_event(held, event));
     CHECK_OK(sp_device_set_memory_limit(CPU, stats_of(CPU).reserved_bytes));
     fill(held, first, 1);
-    submit_slow_fill(slow, second, 2, 20 * MILLISECOND);
+    hold_until_an_allocation_waits(other, &CPU);
+    fill(other, second, 2);
     CHECK_OK(sp_storage_release(first));
     CHECK_OK(sp_storage_release(second));
     const sp_storage next = new_storage(MEGABYTE); /* otherwise it waits for the gate for ever */
@@ -346,7 +347,7 @@ static void wait_beside_a_held_stream(bool is_held_elsewhere)
     CHECK_OK(sp_event_release(event));
     CHECK_OK(sp_stream_synchronize(held));
     CHECK_OK(sp_stream_release(held));
-    CHECK_OK(sp_stream_release(slow));
+    CHECK_OK(sp_stream_release(other));
     CHECK_OK(sp_stream_release(far));
     runtime_end();
 }

@@ -199,17 +199,21 @@ TEST(a_copy_takes_storages_of_its_streams_device_only)
 TEST(the_address_of_a_storage_is_known_without_a_wait)
 {
     runtime_begin();
+    gate blocker = gate_closed(CPU);
     const sp_stream stream = new_stream();
     const sp_storage storage = new_storage(256);
-    submit_slow_fill(stream, storage, 4, 50 * MILLISECOND);
+    gate_hold(&blocker, stream);
+    fill(stream, storage, 4);
     sp_storage_info info;
     CHECK_OK(sp_storage_get_info(storage, &info));
     CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY);
+    gate_open(&blocker);
     void *data;
     CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
     CHECK(data != NULL && data == info.address);
     CHECK_OK(sp_storage_host_end(storage, SP_READ));
     CHECK_OK(sp_storage_release(storage));
+    gate_destroy(&blocker);
     CHECK_OK(sp_stream_release(stream));
     runtime_end();
 }
