@@ -51,7 +51,7 @@ sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_coun
                       const sp_command *commands, uint32_t count);
 sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
 
-/* A barrier inside tiles and dispatches: each waits until `wanted` are inside, two seconds at
+/* A barrier inside tiles and dispatches: each waits until `wanted` are inside, 30 seconds at
  * most. */
 typedef struct meeting {
     struct meeting *self;  /* the kernel's constant */
