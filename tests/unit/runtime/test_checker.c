@@ -35,10 +35,14 @@ typedef struct two_streams {
     seen reports;
 } two_streams;
 
+/* Whether a stream that is held up may continue. */
+static sp_atomic_u32 may_continue;
+
 static two_streams set_up(bool is_untracked)
 {
     two_streams s = {0};
     const sp_storage_options options = {.is_untracked = is_untracked};
+    sp_store_relaxed(&may_continue, 0);
     CHECK(sp_init() == SP_OK && sp_check_is_on());
     CHECK_OK(sp_stream_from_pool(cpu, &s.streams[0]));
     CHECK_OK(sp_stream_from_pool(cpu, &s.streams[1]));
@@ -50,6 +54,7 @@ static two_streams set_up(bool is_untracked)
 static void tear_down(two_streams *s)
 {
     sp_check_set_callback(NULL, NULL);
+    sp_store_release(&may_continue, 1);
     CHECK_OK(sp_device_synchronize(cpu));
     CHECK_OK(sp_storage_release(s->a));
     CHECK_OK(sp_storage_release(s->b));
@@ -60,7 +65,7 @@ static void tear_down(two_streams *s)
 static void hold_up(void *ctx, sp_status status)
 {
     (void)ctx, (void)status;
-    sp_clock_sleep(20000000);
+    while (sp_load_acquire(&may_continue) == 0) sp_clock_sleep(50000);
 }
 
 static void do_nothing(void *ctx, sp_status status)
@@ -68,7 +73,8 @@ static void do_nothing(void *ctx, sp_status status)
     (void)ctx, (void)status;
 }
 
-/* Keeps stream 0 busy, so that nothing on it passes by chance, and writes a there. */
+/* Keeps stream 0 busy until `may_continue`, so that nothing on it passes by chance, and writes a
+ * there. */
 static void write_late(const two_streams *s)
 {
     const uint32_t seven = 7;
@@ -149,6 +155,7 @@ TEST(a_wait_on_the_host_orders_what_is_submitted_afterwards)
     two_streams s = set_up(true);
     sp_check_set_callback(see, &s.reports);
     write_late(&s);
+    sp_store_release(&may_continue, 1);
     CHECK_OK(sp_stream_synchronize(s.streams[0]));
     CHECK_OK(use_on(&s, 1));
     CHECK_EQ_U64(s.reports.count, 0);
