@@ -24,6 +24,32 @@ expect() {
     fi
 }
 
+# await PATTERN FILE: until a job has written such a line there, which is to take less than a minute.
+await() {
+    local i
+    for ((i = 0; i < 3000; i++)); do
+        grep -q -- "$1" "$2" && return
+        sleep 0.02
+    done
+    fail "no line /$1/ in $2: $(cat "$2")"
+}
+
+# interrupt PATTERN FILE COMMAND...: Ctrl-C for a command once it has written such a line to its output, out,
+# or its errors, err. Returns its exit code; its processes are those of the group $job.
+interrupt() {
+    local pattern=$1 file=$2
+    shift 2
+    : >out # else the ones before could be read, and the job killed before it is the program
+    : >err
+    set -m # else a job in the background ignores the signal
+    "$@" >out 2>err &
+    job=$!
+    set +m
+    await "$pattern" "$file"
+    kill -INT "$job"
+    wait "$job"
+}
+
 hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 # file PATH HEX

@@ -2,7 +2,7 @@
 /* What the libraries that stand for other runtimes share. Each output of their models is the Relu
  * of the first input, which has floats. FAKE_PEER names what is wrong: "old", a version that is too
  * old; "refused", the model; "wrong", other values; "type", another type; "small", too few
- * elements; "dies", the process ends in the third run; "slow", a run takes 10 s. */
+ * elements; "dies", the process ends in the third run; "slow", a run says so and takes 600 s. */
 #ifndef SP_TESTS_FAKE_PEER_H
 #define SP_TESTS_FAKE_PEER_H
 

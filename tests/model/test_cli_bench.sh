@@ -89,37 +89,20 @@ expect 0 '; batches of [0-9]+: [1-9]' env "${merging[@]}" \
 
 # Ctrl-C ends the bench with its signal; the points before it are there, and no others. Arrivals that
 # threads sleep for do not delay it.
-await() { # PATTERN: in the output of a job
-    local i
-    for ((i = 0; i < 500; i++)); do
-        grep -q "$1" out && return
-        sleep 0.02
-    done
-}
-interrupt() { # ARGUMENT...: after the first point, which takes 0.2 s
-    local pid
-    : >out # else the one before could be read, and the job killed before it is the program
-    set -m # else a job in the background ignores the signal
-    "$program" bench m.onnx --window 100 --warm-up 100 "$@" >out 2>err &
-    pid=$!
-    set +m
-    await ' m.onnx$'
-    kill -INT "$pid"
-    wait "$pid"
-}
 points=$(printf '1%.0s,' {1..50})1
-interrupt --threads "$points"
+long=("$program" bench m.onnx --window 100 --warm-up 100 --threads "$points") # 0.2 s a point
+interrupt ' m.onnx$' out "${long[@]}"
 code=$?
 count=$(grep -c ' m.onnx$' out)
 [[ $code -eq 130 ]] && grep -q '^streampool bench: interrupted$' err && ((count > 0 && count < 51)) ||
     fail "Ctrl-C: exit $code, $count points: $(cat out err)"
 SECONDS=0
-interrupt --threads "$points" --rate 1
+interrupt ' m.onnx$' out "${long[@]}" --rate 1
 [[ $? -eq 130 && $SECONDS -lt 5 ]] || fail "Ctrl-C between arrivals"
 # A program that is started with the signal ignored goes on ignoring it.
 : >out
 "$program" bench m.onnx --window 300 --warm-up 0 --threads 1 >out 2>err & # ignored in the background
-await '^memory at rest'
+await '^memory at rest' out
 kill -INT $!
 wait $! || fail "an ignored signal ended the bench"
 

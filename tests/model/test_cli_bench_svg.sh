@@ -46,8 +46,8 @@ expect 1 'SP_IO: cannot open none.onnx' "$program" bench none.onnx --svg old.svg
 [[ $(cat old.svg) == kept ]] || fail "a failure has changed a file"
 
 # After Ctrl-C it has the points before.
-timeout --foreground --preserve-status -s INT 1 \
-    "$program" bench m.onnx --window 100 --warm-up 100 --threads "$(printf '1%.0s,' {1..60})2" --svg part.svg >out 2>err
+interrupt ' m.onnx$' out "$program" bench m.onnx --window 100 --warm-up 100 \
+    --threads "$(printf '1%.0s,' {1..60})2" --svg part.svg
 [[ $? -eq 130 ]] || fail "Ctrl-C: $(cat out err)"
 count=$(grep -c ' m.onnx$' out)
 ((count > 0 && count < 61)) || fail "$count points: $(cat out)"
