@@ -26,8 +26,8 @@ expect() {
 
 # await PATTERN FILE: until a job has written such a line there, which is to take less than a minute.
 await() {
-    local i
-    for ((i = 0; i < 3000; i++)); do
+    local end=$((SECONDS + 60))
+    while ((SECONDS < end)); do
         grep -q -- "$1" "$2" && return
         sleep 0.02
     done

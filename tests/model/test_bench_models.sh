@@ -95,16 +95,20 @@ expect 1 '^bench_models: --out models/one/model.onnx/x: it cannot be written: ' 
 expect 1 "^bench_models: streampool bench: --threads cannot be 'x'" "${bench[@]}" --threads x --alone --out out one
 expect 2 'error: --alone and --against exclude each other' "${bench[@]}" --alone --against "$library"
 
-# Ctrl-C: the files have the models before it.
+# Ctrl-C, of a terminal: all processes get it. The program takes an hour for the second model. The files have
+# the models before it.
 rm -r models/bad out.*
+cat >hour <<END
+#!/bin/bash
+[[ \$* != *models/two/* ]] || { echo begun >begun && exec sleep 3600; }
+exec "$program" "\$@"
+END
+chmod +x hour
+: >begun
 set -m
-"${bench[@]}" --alone --threads 1 --window 1000 --out out >log 2>&1 &
+"$script" --program ./hour --models models --window 50 --threads 1 --alone --out out >log 2>&1 &
 set +m
-for ((i = 0; i < 500; i++)); do
-    grep -q '^2 of 2' log && break
-    sleep 0.02
-done
-sleep 0.3
+await begun begun
 kill -INT -- -$!
 wait $!
 [[ $? -eq 130 ]] && grep -q '^bench_models: interrupted$' log || fail "Ctrl-C: $(cat log)"
