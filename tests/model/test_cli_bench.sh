@@ -83,9 +83,9 @@ expect 0 '^ +0\.[0-9]{2} of the runs waited for a run slot, [0-9.]+ us on averag
 expect 0 '"batches":\{\}' "$program" bench m.onnx "${short[@]}" --threads 31 --batching off --json
 merging=(STREAMPOOL_BATCHING=always STREAMPOOL_CPU_WORKERS=1)
 expect 0 '"batches":\{"[0-9]+":[1-9]' env "${merging[@]}" \
-    "$program" bench m.onnx --window 300 --threads 31 --json
+    "$program" bench m.onnx --window 300 --threads 1 --in-flight 40 --json
 expect 0 '; batches of [0-9]+: [1-9]' env "${merging[@]}" \
-    "$program" bench m.onnx --window 300 --threads 31 --statistics
+    "$program" bench m.onnx --window 300 --threads 1 --in-flight 40 --statistics
 
 # Ctrl-C ends the bench with its signal; the points before it are there, and no others. Arrivals that
 # threads sleep for do not delay it.
