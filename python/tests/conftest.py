@@ -28,6 +28,29 @@ def two():
     return streampool.load(onnx_writer.two())
 
 
+class Held:
+    """A model that computes one run until open(): runs that are submitted before are in flight until then."""
+
+    def __init__(self):
+        self.model = streampool.load(onnx_writer.repeated(), max_concurrent_runs=1)
+        self._first = self.model.submit(np.int64(onnx_writer.ENDLESS), np.float32([0]))
+
+    def submit(self, value):
+        """The result is the value."""
+        return self.model.submit(np.int64(2), value)
+
+    def open(self):
+        self._first.cancel()
+        self._first.exception()
+
+
+@pytest.fixture
+def held():
+    held = Held()
+    yield held
+    held.open()
+
+
 @pytest.fixture(scope="session")
 def x():
     return np.cos(np.arange(8, dtype=np.float32)).reshape(2, 4)

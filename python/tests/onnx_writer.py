@@ -50,12 +50,17 @@ def node(op, inputs, outputs, **attributes):
     return b"".join(parts)
 
 
-def model(nodes, inputs, outputs, initializers=()):
-    """The bytes of a file of opset 17."""
+def _graph(nodes, inputs, outputs, initializers=()):
+    """A GraphProto."""
     graph = b"".join(_bytes(1, part) for part in nodes) + _bytes(2, "g")
     graph += b"".join(_bytes(5, part) for part in initializers)
     graph += b"".join(_bytes(11, part) for part in inputs)
-    graph += b"".join(_bytes(12, part) for part in outputs)
+    return graph + b"".join(_bytes(12, part) for part in outputs)
+
+
+def model(nodes, inputs, outputs, initializers=()):
+    """The bytes of a file of opset 17."""
+    graph = _graph(nodes, inputs, outputs, initializers)
     return _number(1, 8) + _bytes(8, _bytes(1, "") + _number(2, 17)) + _bytes(7, graph)
 
 
@@ -87,6 +92,19 @@ def long_running(size=512, count=40):
     nodes = [node("MatMul", [names[i], "w"], [names[i + 1]]) for i in range(count)]
     return model(nodes, [value("x", "float32", ["n", size])], [value("y", "float32", ["n", size])],
                  [initializer("w", weights)])
+
+
+ENDLESS = 1 << 62
+
+
+def repeated():
+    """y: x, negated n times. ENDLESS times are until the run is cancelled."""
+    body = _graph([node("Neg", ["v"], ["w"])],
+                  [value("i", "int64", []), value("on", "bool", []), value("v", "float32", ["k"])],
+                  [value("on", "bool", []), value("w", "float32", ["k"])])
+    loop = node("Loop", ["n", "", "x"], ["y"]) + _bytes(5, _bytes(1, "body") + _bytes(6, body) + _number(20, 5))
+    return model([loop], [value("n", "int64", []), value("x", "float32", ["k"])],
+                 [value("y", "float32", ["k"])])
 
 
 def table():

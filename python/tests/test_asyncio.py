@@ -13,6 +13,9 @@ import pytest
 
 import onnx_writer
 import streampool
+from conftest import Held
+
+VALUE = np.float32([1, 2, 3])
 
 
 def test_a_thousand_requests_in_flight(linear, x):
@@ -58,12 +61,12 @@ def test_an_error_is_raised_by_await():
     assert asyncio.run(main()) == [[3, 4, 5]]
 
 
-def test_a_cancelled_task_cancels_its_run(slow):
-    model = streampool.load(onnx_writer.long_running(), max_concurrent_runs=1)
-    value = np.ones((512, 512), np.float32)
+def test_a_cancelled_task_cancels_its_run(held):
+    futures = []
 
     async def request():
-        return await model.submit(value)
+        futures.append(held.submit(VALUE))
+        return await futures[-1]
 
     async def main():
         tasks = [asyncio.create_task(request()) for _ in range(5)]
@@ -71,8 +74,10 @@ def test_a_cancelled_task_cancels_its_run(slow):
         tasks[4].cancel()
         with pytest.raises(asyncio.CancelledError):
             await tasks[4]
+        assert isinstance(futures[4].exception(timeout=30), concurrent.futures.CancelledError)
+        held.open()
         for task in tasks[:4]:
-            assert ((await task) == 1).all()
+            assert ((await task) == VALUE).all()
 
     asyncio.run(main())
 
@@ -92,31 +97,35 @@ def test_a_future_of_a_thread_is_awaited_in_a_loop_and_the_reverse(slow):
     assert asyncio.run(main())
 
 
-def test_runs_outlive_their_loop(slow):
-    async def main():
-        return [slow.submit(np.ones((256, 512), np.float32)) for _ in range(4)]
-
+def test_runs_outlive_their_loop():
     for _ in range(3):
+        held = Held()
+
+        async def main(held=held):
+            return [held.submit(VALUE) for _ in range(4)]
+
         left = asyncio.run(main())
         done = threading.Event()
-        left[3].add_done_callback(lambda _: done.set())
+        left[3].add_done_callback(lambda _, done=done: done.set())
         asyncio.run(main())  # a new loop: the runs of the closed one go to the drainer
+        held.open()
         assert done.wait(30)
-        assert all((future.result() == 1).all() for future in left)
+        assert all((future.result() == VALUE).all() for future in left)
 
 
 @pytest.mark.parametrize("selector", [selectors.DefaultSelector, selectors.PollSelector,
                                       selectors.SelectSelector])
-def test_runs_outlive_a_closed_loop_that_is_kept(slow, selector):
+def test_runs_outlive_a_closed_loop_that_is_kept(held, selector):
     async def main():
-        return [slow.submit(np.ones((256, 512), np.float32)) for _ in range(4)]
+        return [held.submit(VALUE) for _ in range(4)]
 
     loop = asyncio.SelectorEventLoop(selector())
     left = loop.run_until_complete(main())
     loop.close()
+    held.open()
     done, not_done = concurrent.futures.wait(left, timeout=30)
     assert len(done) == 4 and not not_done
-    assert all((future.result() == 1).all() for future in left)
+    assert all((future.result() == VALUE).all() for future in left)
 
 
 def test_many_loops_at_once_come_and_go(linear, x):

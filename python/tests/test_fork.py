@@ -31,8 +31,7 @@ model(x)
 @pytest.mark.filterwarnings("ignore")
 def test_calls_raise_in_the_child():
     out = run_python(PREPARE + """
-endless = streampool.load(onnx_writer.long_running(512, 4000))  # ten seconds
-pending = endless.submit(np.ones((512, 512), np.float32))
+pending = streampool.load(onnx_writer.repeated()).submit(np.int64(onnx_writer.ENDLESS), np.float32([1]))
 tensor, queue = streampool.tensor(x), streampool.BatchQueue(model)
 def work():
     calls = [lambda: model(x), lambda: model.submit(x), lambda: pending.result(),

@@ -12,7 +12,10 @@ import pytest
 
 import onnx_writer
 import streampool
+from conftest import Held
 from together import together
+
+VALUE = np.float32([1, 2, 3])
 
 
 def test_a_future_has_the_bits_of_a_call(linear, two, x):
@@ -33,8 +36,8 @@ def test_what_waits_for_any_future_waits_for_ours(linear, x):
     assert len(list(concurrent.futures.as_completed(futures, timeout=30))) == 50
 
 
-def test_a_wait_ends_after_its_time(slow):
-    future = slow.submit(np.zeros((512, 512), np.float32))
+def test_a_wait_ends_after_its_time(held):
+    future = held.submit(VALUE)
     begin = time.monotonic()
     with pytest.raises(TimeoutError):
         future.result(timeout=0.001)
@@ -42,7 +45,8 @@ def test_a_wait_ends_after_its_time(slow):
         future.exception(timeout=0)
     assert time.monotonic() - begin < 5
     assert future.running() and not future.done()
-    assert future.result(timeout=60).shape == (512, 512)
+    held.open()
+    assert (future.result(timeout=60) == VALUE).all()
 
 
 def test_callbacks_are_called_once_and_their_exceptions_are_logged(linear, x, caplog):
@@ -62,15 +66,15 @@ def test_callbacks_are_called_once_and_their_exceptions_are_logged(linear, x, ca
     assert linear.submit(x).result().shape == (2, 3)
 
 
-def test_a_callback_that_exits_does_not_end_the_drainer(linear, x):
+def test_a_callback_that_exits_does_not_end_the_drainer(held):
     def leave(_):
         raise SystemExit(3)
 
     event = threading.Event()
-    future = linear.submit(x)
-    future.add_done_callback(leave) if not future.done() else None
-    after = linear.submit(x)
+    future, after = held.submit(VALUE), held.submit(VALUE)
+    future.add_done_callback(leave)
     after.add_done_callback(lambda _: event.set())
+    held.open()
     assert event.wait(30)
 
 
@@ -90,37 +94,40 @@ def test_a_callback_may_submit(linear, x):
     assert all(result.tobytes() == results[0].tobytes() for result in results)
 
 
-def test_a_cancel_is_a_request(slow, x):
-    model = streampool.load(onnx_writer.long_running(), max_concurrent_runs=1)
-    value = np.zeros((512, 512), np.float32)
-    futures = [model.submit(value) for _ in range(6)]
+def test_a_cancel_is_a_request(held):
+    futures = [held.submit(VALUE) for _ in range(6)]
     assert not futures[5].cancel()
     with pytest.raises(concurrent.futures.CancelledError):
         futures[5].result(timeout=60)
+    assert not any(future.done() for future in futures[:5])
+    held.open()
     for future in futures[:5]:
-        assert future.result(timeout=60).shape == (512, 512)
+        assert (future.result(timeout=60) == VALUE).all()
     assert not futures[0].cancel()
 
 
-def test_the_run_keeps_its_arrays_and_its_model(slow):
-    model = streampool.load(onnx_writer.long_running())
-    value = np.full((64, 512), 3, np.float32)
+def test_the_run_keeps_its_arrays_and_its_model():
+    model = streampool.load(onnx_writer.long_running(512, 1000), max_concurrent_runs=1)
+    first = model.submit(np.ones((16384, 512), np.float32))  # a minute, or until it is cancelled
+    value = np.full((2, 512), 3, np.float32)
     alive = weakref.ref(value)
     future = model.submit(value)
     with pytest.raises(ValueError, match="resize"):
         value.resize((1, 1))
     del value, model
     gc.collect()
+    assert alive() is not None and not future.done()
+    first.cancel()
     assert (future.result() == 3).all()
     gc.collect()
     assert alive() is None
 
 
-def test_an_interrupt_while_a_future_is_completed_loses_nothing(slow):
+def test_an_interrupt_while_a_future_is_completed_loses_nothing():
     """The exception of a signal handler may end the call at any place."""
-    value = np.ones((64, 512), np.float32)
     for kind in (KeyboardInterrupt, SystemExit):
-        future, done, calls = slow.submit(value), threading.Event(), []
+        held = Held()
+        future, done, calls = held.submit(VALUE), threading.Event(), []
 
         def finish(result, kind=kind, calls=calls):
             calls.append(1)
@@ -130,26 +137,29 @@ def test_an_interrupt_while_a_future_is_completed_loses_nothing(slow):
 
         future._finish = finish
         future.add_done_callback(lambda _, done=done: done.set())
+        held.open()
         for _ in range(3):
             try:
                 future.result()
             except kind:
                 pass
-        assert (future.result(timeout=30) == 1).all() and done.wait(30)
+        assert (future.result(timeout=30) == VALUE).all() and done.wait(30) and len(calls) >= 3
 
 
-def test_a_result_that_cannot_be_made_is_the_futures_exception(slow):
-    future = slow.submit(np.ones((64, 512), np.float32))
+def test_a_result_that_cannot_be_made_is_the_futures_exception(held):
+    future = held.submit(VALUE)
     future._finish = lambda result: 1 / 0
+    held.open()
     assert concurrent.futures.wait([future], timeout=30).done
     assert isinstance(future.exception(timeout=30), ZeroDivisionError)
 
 
-def test_a_future_is_awaited_in_a_loop_only(slow):
-    future = slow.submit(np.ones((64, 512), np.float32))
+def test_a_future_is_awaited_in_a_loop_only(held):
+    future = held.submit(VALUE)
     with pytest.raises(RuntimeError, match="event loop"):
         future.__await__().send(None)
-    assert future.result().shape == (64, 512)
+    held.open()
+    assert (future.result() == VALUE).all()
 
 
 def test_forgotten_futures_end(linear, x):
@@ -160,21 +170,28 @@ def test_forgotten_futures_end(linear, x):
         time.sleep(0.01)
 
 
-def test_a_thread_may_end_with_futures_pending(slow):
+def test_a_thread_may_end_with_futures_pending(held):
     futures = []
 
     def submit():
-        futures.extend(slow.submit(np.ones((64, 512), np.float32)) for _ in range(4))
+        futures.extend(held.submit(VALUE) for _ in range(4))
 
     thread = threading.Thread(target=submit)
     thread.start()
     thread.join()
-    assert all((future.result() == 1).all() for future in futures)
+    held.open()
+    assert all((future.result() == VALUE).all() for future in futures)
 
 
-def test_many_threads_wait_for_one_future(slow):
-    future = slow.submit(np.ones((256, 512), np.float32))
-    results = together(lambda _: future.result())
+def test_many_threads_wait_for_one_future(held):
+    future = held.submit(VALUE)
+
+    def wait(index):
+        if index == 0:
+            held.open()
+        return future.result()
+
+    results = together(wait)
     assert len(results) == 8 and all(result is results[0] for result in results)
 
 
