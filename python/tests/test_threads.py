@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any number of threads: the bits of a lone run, whatever else runs."""
+import sysconfig
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -62,25 +63,35 @@ def test_each_way_to_hold_the_lock_gives_the_same_bits(release_gil, linear, x):
             assert result.tobytes() == expected
 
 
-def test_a_long_run_lets_other_threads_compute(slow):
-    """The interpreter's lock is released: a thread counts while another one runs the model."""
+def is_seen_by_another_thread(release_gil, seconds):
+    """Whether another thread sees a run in flight. The runs go on until then, or for so long."""
+    model = streampool.load(onnx_writer.long_running(), release_gil=release_gil)
     value = np.ones((512, 512), np.float32)
-    slow(value)
-    steps = []
-    is_over = threading.Event()
+    seen, is_over = threading.Event(), threading.Event()
 
-    def count():
+    def look():
         while not is_over.is_set():
-            steps.append(None)
+            if model.statistics()["in_flight"] > 0:
+                seen.set()
 
-    thread = threading.Thread(target=count)
+    thread = threading.Thread(target=look)
     thread.start()
-    before = len(steps)
-    slow(value)
-    after = len(steps)
+    end = time.monotonic() + seconds
+    while not seen.is_set() and time.monotonic() < end:
+        model(value)
     is_over.set()
     thread.join()
-    assert after - before > 100
+    return seen.is_set()
+
+
+def test_a_long_run_lets_other_threads_compute():
+    """It releases the interpreter's lock."""
+    assert is_seen_by_another_thread("auto", 60)
+
+
+@pytest.mark.skipif(sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has no lock")
+def test_a_long_run_that_keeps_the_lock_does_not():
+    assert not is_seen_by_another_thread(False, 0.5)
 
 
 def test_threads_with_inputs_of_their_own(shared_model):
