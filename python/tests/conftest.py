@@ -28,27 +28,30 @@ def two():
     return streampool.load(onnx_writer.two())
 
 
+VALUE = np.full((2, 256), 3, np.float32)
+
+
 class Held:
-    """A model that computes one run until open(): runs that are submitted before are in flight until then."""
+    """A model whose only slot is taken by a run of some tens of seconds until open() cancels it: runs of VALUE
+    that are submitted before are in flight until then. Their results are VALUE."""
 
     def __init__(self):
-        self.model = streampool.load(onnx_writer.repeated(), max_concurrent_runs=1)
-        self._first = self.model.submit(np.int64(onnx_writer.ENDLESS), np.float32([0]))
+        self.model = streampool.load(onnx_writer.long_running(256, 2000), max_concurrent_runs=1)
+        self._first = self.model.submit(np.ones((32768, 256), np.float32))
 
-    def submit(self, value):
-        """The result is the value."""
-        return self.model.submit(np.int64(2), value)
+    def submit(self):
+        return self.model.submit(VALUE)
 
     def open(self):
+        assert not self._first.done()
         self._first.cancel()
-        self._first.exception()
 
 
 @pytest.fixture
 def held():
     held = Held()
     yield held
-    held.open()
+    held._first.cancel()
 
 
 @pytest.fixture(scope="session")

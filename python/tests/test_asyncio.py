@@ -13,9 +13,7 @@ import pytest
 
 import onnx_writer
 import streampool
-from conftest import Held
-
-VALUE = np.float32([1, 2, 3])
+from conftest import VALUE, Held
 
 
 def test_a_thousand_requests_in_flight(linear, x):
@@ -65,7 +63,7 @@ def test_a_cancelled_task_cancels_its_run(held):
     futures = []
 
     async def request():
-        futures.append(held.submit(VALUE))
+        futures.append(held.submit())
         return await futures[-1]
 
     async def main():
@@ -102,7 +100,7 @@ def test_runs_outlive_their_loop():
         held = Held()
 
         async def main(held=held):
-            return [held.submit(VALUE) for _ in range(4)]
+            return [held.submit() for _ in range(4)]
 
         left = asyncio.run(main())
         done = threading.Event()
@@ -117,7 +115,7 @@ def test_runs_outlive_their_loop():
                                       selectors.SelectSelector])
 def test_runs_outlive_a_closed_loop_that_is_kept(held, selector):
     async def main():
-        return [held.submit(VALUE) for _ in range(4)]
+        return [held.submit() for _ in range(4)]
 
     loop = asyncio.SelectorEventLoop(selector())
     left = loop.run_until_complete(main())
