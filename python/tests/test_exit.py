@@ -83,14 +83,17 @@ def test_a_thread_that_python_ends_inside_of_a_call_does_not_end_the_process():
     """Its attempt to come back to the interpreter, from a method that the call calls, is while a finalizer
     runs. Without the lock of the interpreter it was a crash in the frame of the call until Python 3.14."""
     run_python("""
-import threading, time, streampool
+import os, threading, time, streampool
+reader, writer = os.pipe()
 class Slow:
     def __float__(self):
         inside.set()
-        time.sleep(0.3)
+        os.read(reader, 1)
         return 1.0
 class Last:
-    def __del__(self, sleep=time.sleep): sleep(1)
+    def __del__(self, write=os.write, writer=writer, sleep=time.sleep):
+        write(writer, b".")
+        sleep(1)
 last = Last()
 inside = threading.Event()
 stream = streampool.Stream()
