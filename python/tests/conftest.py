@@ -76,7 +76,7 @@ def count_of(full, quick):
     return max(1, min(full, int(quick * scale)))
 
 
-def run_python(code, timeout=60, check=True, **environment):
+def run_python(code, timeout=300, check=True, **environment):
     """Runs a program in a process of its own; its standard output."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           timeout=timeout, cwd=pathlib.Path(__file__).parent,

@@ -19,7 +19,7 @@ def test_a_short_run_prints_and_writes_each_case(tmp_path):
     path = tmp_path / "cases.json"
     done = subprocess.run([sys.executable, "-B", PROGRAM, "--models", "torch_linear", "--workers", "1,2",
                            "--seconds", "0.02", "--turns", "1", "--json", path],
-                          capture_output=True, text=True, timeout=120, check=True)
+                          capture_output=True, text=True, timeout=600, check=True)
     cases = json.loads(path.read_text())
     footprint = cases.pop()
     assert f"import: {footprint['import_ms']} ms" in done.stdout

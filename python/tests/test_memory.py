@@ -63,7 +63,7 @@ def test_memory_debugging_of_python_finds_nothing_in_threads():
 import sys, pytest
 tests = ["test_stress.py", "test_arrays.py", "test_dlpack.py", "test_futures.py", "test_asyncio.py"]
 sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not simulated", *tests]))
-""", timeout=300, PYTHONMALLOC="debug")
+""", PYTHONMALLOC="debug")
 
 
 def test_memory_debugging_of_python_finds_nothing():
