@@ -556,6 +556,7 @@ TEST(tracked_storages_are_never_reported)
         CHECK_OK(read_on(&s, (i + 1) % 2));
     }
     void *data;
+    sp_store_release(&may_continue, 1);
     CHECK_OK(sp_storage_host_begin(s.b, SP_READ, &data));
     CHECK_EQ_U64(*(const uint32_t *)data, 49);
     CHECK_OK(sp_storage_host_end(s.b, SP_READ));
