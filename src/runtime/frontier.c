@@ -96,7 +96,7 @@ void sp__frontier_publish_read(sp_frontier *frontier, sp_point point)
     sp_point *reads = reads_of(frontier);
     for (uint32_t i = 0; i < frontier->count; i++) {
         if (reads[i].timeline != point.timeline) continue;
-        reads[i].value = point.value;
+        if (reads[i].value < point.value) reads[i].value = point.value;
         return;
     }
     SP_ASSERT(frontier->count < room_of(frontier));

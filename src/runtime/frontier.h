@@ -53,7 +53,8 @@ static inline bool sp__frontier_is_own(const sp_frontier *frontier, const sp_tim
 /* Ensures that one more publish needs no memory. */
 sp_status sp__frontier_reserve(sp_frontier *frontier);
 
-/* A read at `point` has been submitted. Requires a preceding reserve. */
+/* A read at `point` has been submitted, perhaps before one on its timeline that is published
+ * already: then that one stays. Requires a preceding reserve. */
 void sp__frontier_publish_read(sp_frontier *frontier, sp_point point);
 
 /* The use `access` at `point` has been submitted. Requires a preceding reserve, for a read. */

@@ -69,6 +69,22 @@ TEST(a_read_follows_the_write_and_a_write_follows_everything)
     lines_deinit(&all);
 }
 
+/* Threads that publish reads on one timeline need not come in the order of their points. */
+TEST(an_older_point_does_not_replace_a_newer_one)
+{
+    lines all;
+    lines_init(&all);
+    sp_frontier frontier = {0};
+    publish(&frontier, SP_READ, point(&all, 0, 11));
+    publish(&frontier, SP_READ, point(&all, 0, 10));
+    sp__timeline_advance(&all.at[0], 10);
+    CHECK_EQ_U64(waits_of(&frontier, SP_WRITE, NULL), 1);
+    sp__timeline_advance(&all.at[0], 11);
+    CHECK_EQ_U64(waits_of(&frontier, SP_WRITE, NULL), 0);
+    sp__frontier_clear(&frontier);
+    lines_deinit(&all);
+}
+
 TEST(all_readers_are_kept_and_the_newest_point_of_each)
 {
     lines all;
