@@ -98,7 +98,7 @@ void sp__mirror_drop_locked(sp_rt_storage *storage, sp_mirror *mirror)
 
 sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage)
 {
-    if (storage->tickets != NULL) return NULL;
+    if (storage->tickets != NULL || storage->is_frozen) return NULL;
     sp_mirror *list = storage->ended_mirrors;
     storage->ended_mirrors = NULL;
     return list;

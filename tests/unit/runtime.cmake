@@ -13,7 +13,7 @@ foreach(suite IN ITEMS
     runtime:callback_process runtime:command_list runtime:current_stream runtime:device_log runtime:event
     runtime:event_time
     runtime:frontier runtime:run_queue runtime:host_access runtime:host_exit runtime:host_memory
-    runtime:host_streams runtime:mirror runtime:null_faults runtime:runtime_state
+    runtime:host_streams runtime:mirror runtime:mirror_memory runtime:null_faults runtime:runtime_state
     runtime:runtime_state_faults runtime:runtime_state_memory runtime:runtime_state_process
     runtime:own_memory runtime:storage runtime:stream runtime:stream_faults runtime:stream_host
     runtime:stream_line runtime:stream_pool runtime:submit runtime:submit_queue runtime:submit_ranges
@@ -38,4 +38,5 @@ foreach(suite IN ITEMS
 endforeach()
 target_link_libraries(test_eager PRIVATE m) # rounding
 target_link_libraries(test_mirror PRIVATE sp_own_memory)
+target_link_libraries(test_mirror_memory PRIVATE sp_own_memory)
 target_link_libraries(test_own_memory PRIVATE sp_own_memory)
