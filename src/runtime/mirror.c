@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
+#include "runtime/host_ticket.h"
 #include "runtime/runtime_state.h"
 #include "runtime/transfer.h"
 
@@ -96,9 +97,17 @@ void sp__mirror_drop_locked(sp_rt_storage *storage, sp_mirror *mirror)
     storage->ended_mirrors = mirror;
 }
 
+/* An access that waits has a mirror of its own, or a reference; one that writes is alone. */
+static bool has_open_read_locked(const sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
+{
+    const sp_host_ticket *ticket = storage->tickets;
+    while (ticket != NULL && !(ticket->is_open && ticket->access == SP_READ)) ticket = ticket->next;
+    return ticket != NULL;
+}
+
 sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage)
 {
-    if (storage->tickets != NULL || storage->is_frozen) return NULL;
+    if (storage->is_frozen || has_open_read_locked(storage)) return NULL;
     sp_mirror *list = storage->ended_mirrors;
     storage->ended_mirrors = NULL;
     return list;

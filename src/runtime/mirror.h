@@ -77,7 +77,7 @@ sp_mirror *sp__mirror_keep_locked(sp_rt_storage *storage, sp_mirror *mirror, uin
     SP_REQUIRES(&storage->lock);
 /* Gives a reference back. The last one goes to storage->ended_mirrors. */
 void sp__mirror_drop_locked(sp_rt_storage *storage, sp_mirror *mirror) SP_REQUIRES(&storage->lock);
-/* The ended mirrors, as a list, if no access is open; for sp__mirrors_release, without the lock.
+/* The ended mirrors, as a list, if no read is open; for sp__mirrors_release, without the lock.
  * None of a frozen storage: its reads have no tickets, so the end of one may be taken for that of a
  * read from before, which then has none either. */
 sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);

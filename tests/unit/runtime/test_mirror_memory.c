@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much pinned memory mirrors take, and how long. */
+#include "base/backoff.h"
 #include "own_memory_fixture.h"
+#include "runtime/host_ticket.h"
 #include "runtime/mirror.h"
+
+enum { LARGE = 2 * SP_MIRROR_KEPT_BYTES, ROUNDS = 40 };
+
+/* Of a mirror of LARGE bytes. */
+static uint64_t mirrors_in_use(const own_memory *o)
+{
+    return stats_of(o->device).pinned_bytes / LARGE;
+}
 
 static void read_once(sp_storage storage, uint8_t value)
 {
@@ -30,6 +40,52 @@ TEST(the_bytes_of_a_read_stay_though_the_storage_is_frozen_meanwhile)
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_storage_release(other));
     own_memory_end(&o);
+}
+
+/* ---- always an access that waits ---- */
+
+typedef struct relay {
+    own_memory o;
+    sp_storage storage;
+    sp_atomic_u32 left; /* threads that have ended all of their accesses */
+} relay;
+
+static uint32_t accesses_of(sp_storage handle)
+{
+    sp_rt_storage *storage = sp__storage_peek(handle);
+    uint32_t count = 0;
+    if (!sp__storage_lock(storage, handle)) return 0;
+    for (const sp_host_ticket *at = storage->tickets; at != NULL; at = at->next) count++;
+    sp_mutex_unlock(&storage->lock);
+    return count;
+}
+
+/* Ends each access once the other thread waits for its own. */
+static void access_in_turn(void *arg, uint32_t index)
+{
+    relay *self = arg;
+    const sp_access access = index == 0 ? SP_READ : SP_WRITE;
+    for (int i = 0; i < ROUNDS; i++) {
+        sp_backoff backoff = {0};
+        void *data;
+        CHECK_OK(sp_storage_host_begin(self->storage, access, &data));
+        while (accesses_of(self->storage) < 2 && sp_load_acquire(&self->left) == 0) {
+            sp_backoff_turn(&backoff);
+        }
+        CHECK_OK(sp_storage_host_end(self->storage, access));
+    }
+    raise_by_one(&self->left);
+}
+
+TEST(mirrors_of_ended_reads_are_freed_though_an_access_waits)
+{
+    relay self = {.o = own_memory_begin()};
+    self.storage = new_storage_on(self.o.device, LARGE, false);
+    fill(self.o.stream, self.storage, 5);
+    test_threads(2, access_in_turn, &self);
+    CHECK(mirrors_in_use(&self.o) <= 4);
+    CHECK_OK(sp_storage_release(self.storage));
+    own_memory_end(&self.o);
 }
 
 TEST_MAIN
