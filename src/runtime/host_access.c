@@ -444,7 +444,8 @@ sp_status sp_storage_host_end(sp_storage handle, sp_access access)
         sp__mirror_drop_locked(storage, ticket->mirror);
         ticket->mirror = NULL;
     }
-    if (SP_UNLIKELY(storage->ended_mirrors != NULL)) unused = sp__mirrors_detach_locked(storage);
+    const bool has_mirrors = storage->mirror != NULL || storage->ended_mirrors != NULL;
+    if (SP_UNLIKELY(has_mirrors)) unused = sp__mirrors_detach_locked(storage);
     sp_mutex_unlock(&storage->lock);
     sp__mirrors_release(unused);
     if (is_written) return write_back(storage, handle, ticket, is_tracked);

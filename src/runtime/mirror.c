@@ -62,6 +62,22 @@ static bool sees_writes_locked(const sp_rt_storage *storage) SP_REQUIRES(&storag
                                   sp_load_relaxed(&storage->used_streams) == 0);
 }
 
+/* An access that waits has a mirror of its own, or a reference; one that writes is alone. */
+static bool has_open_read_locked(const sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
+{
+    const sp_host_ticket *ticket = storage->tickets;
+    while (ticket != NULL && !(ticket->is_open && ticket->access == SP_READ)) ticket = ticket->next;
+    return ticket != NULL;
+}
+
+/* Large ones are kept for the reads that begin while another one is open. */
+static bool may_stay_locked(const sp_rt_storage *storage, const sp_mirror *mirror)
+    SP_REQUIRES(&storage->lock)
+{
+    return mirror->bytes <= SP_MIRROR_KEPT_BYTES || storage->is_frozen ||
+           has_open_read_locked(storage);
+}
+
 static sp_mirror *mirror_retain(sp_mirror *mirror)
 {
     sp_fetch_add_relaxed(&mirror->users, 1);
@@ -71,8 +87,8 @@ static sp_mirror *mirror_retain(sp_mirror *mirror)
 sp_mirror *sp__mirror_keep_locked(sp_rt_storage *storage, sp_mirror *mirror, uint32_t version)
 {
     sp_mirror *kept = storage->mirror;
-    const bool is_small = mirror->bytes <= SP_MIRROR_KEPT_BYTES || storage->is_frozen;
-    if (version != storage->block.frontier.writes || !is_small || !sees_writes_locked(storage)) {
+    if (version != storage->block.frontier.writes || !may_stay_locked(storage, mirror) ||
+        !sees_writes_locked(storage)) {
         return kept;
     }
     if (kept != NULL && kept->version == version &&
@@ -97,17 +113,14 @@ void sp__mirror_drop_locked(sp_rt_storage *storage, sp_mirror *mirror)
     storage->ended_mirrors = mirror;
 }
 
-/* An access that waits has a mirror of its own, or a reference; one that writes is alone. */
-static bool has_open_read_locked(const sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
-{
-    const sp_host_ticket *ticket = storage->tickets;
-    while (ticket != NULL && !(ticket->is_open && ticket->access == SP_READ)) ticket = ticket->next;
-    return ticket != NULL;
-}
-
 sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage)
 {
+    sp_mirror *kept = storage->mirror;
     if (storage->is_frozen || has_open_read_locked(storage)) return NULL;
+    if (kept != NULL && !may_stay_locked(storage, kept)) {
+        storage->mirror = NULL;
+        sp__mirror_drop_locked(storage, kept);
+    }
     sp_mirror *list = storage->ended_mirrors;
     storage->ended_mirrors = NULL;
     return list;

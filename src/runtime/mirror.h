@@ -2,10 +2,11 @@
 /* Mirrors: pinned host memory with bytes of a storage, for host accesses to memory that has no host
  * pointer. A read copies from the device before it begins, a write to the device when it ends.
  *
- * A storage keeps the last mirror, up to SP_MIRROR_KEPT_BYTES: while nothing has been written
- * since, it is current, and a read needs no copy. A write takes it away. That is known only of
- * storages that the library orders itself: not of untracked or adopted ones, nor of those that code
- * outside the library uses. A frozen storage keeps one of all bytes, of any size.
+ * A storage keeps the last mirror, up to SP_MIRROR_KEPT_BYTES, and any while a read is open: while
+ * nothing has been written since, it is current, and a read needs no copy. A write takes it away.
+ * That is known only of storages that the library orders itself: not of untracked or adopted ones,
+ * nor of those that code outside the library uses. A frozen storage keeps one of all bytes, of any
+ * size.
  *
  *     mirror->users == tickets that have it + 1 if the storage keeps it
  *     storage->mirror is current  <=>  its version is that of the storage's frontier
@@ -77,9 +78,9 @@ sp_mirror *sp__mirror_keep_locked(sp_rt_storage *storage, sp_mirror *mirror, uin
     SP_REQUIRES(&storage->lock);
 /* Gives a reference back. The last one goes to storage->ended_mirrors. */
 void sp__mirror_drop_locked(sp_rt_storage *storage, sp_mirror *mirror) SP_REQUIRES(&storage->lock);
-/* The ended mirrors, as a list, if no read is open; for sp__mirrors_release, without the lock.
- * None of a frozen storage: its reads have no tickets, so the end of one may be taken for that of a
- * read from before, which then has none either. */
+/* If no read is open, the ended mirrors, and the kept one if it is too large to stay, as a list;
+ * for sp__mirrors_release, without the lock. None of a frozen storage: its reads have no tickets,
+ * so the end of one may be taken for that of a read from before, which then has none either. */
 sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
 /* The same of a storage without handles, with the mirror that it keeps. */
 sp_mirror *sp__mirrors_forget_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);

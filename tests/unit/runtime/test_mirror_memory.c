@@ -21,6 +21,21 @@ static void read_once(sp_storage storage, uint8_t value)
     CHECK_OK(sp_storage_host_end(storage, SP_READ));
 }
 
+TEST(reads_beside_an_open_read_take_no_more_memory_each)
+{
+    own_memory o = own_memory_begin();
+    const sp_storage storage = new_storage_on(o.device, LARGE, false);
+    void *data;
+    fill(o.stream, storage, 5);
+    CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
+    for (int i = 0; i < ROUNDS; i++) read_once(storage, 5);
+    CHECK_EQ_U64(mirrors_in_use(&o), 1);
+    CHECK_EQ_INT(*(uint8_t *)data, 5);
+    CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    CHECK_OK(sp_storage_release(storage));
+    own_memory_end(&o);
+}
+
 /* The end of a read of a frozen storage, which has no ticket, may be taken for that of an earlier
  * one, which has. */
 TEST(the_bytes_of_a_read_stay_though_the_storage_is_frozen_meanwhile)
