@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host access to storages. An access is a point like any other, on a timeline that the host itself
- * advances: a ticket (host_ticket.h). begin publishes the ticket's next value in the storage's
- * frontier, so later device work waits for it, and then waits for the earlier work; end advances
- * the ticket. A refused write is removed from the frontier again if nothing has come after it.
+/* Begins of host accesses to storages; their ends are in host_end.c. An access is a point like any
+ * other, on a timeline that the host itself advances: a ticket (host_ticket.h). begin publishes the
+ * ticket's next value in the storage's frontier, so later device work waits for it, and then waits
+ * for the earlier work; end advances the ticket. A refused write is removed from the frontier again
+ * if nothing has come after it.
  *
  * Where the memory has no host pointer, the host gets a mirror between the two (mirror.h). */
 #include <streampool/storage.h>
@@ -19,13 +20,12 @@
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
-/* ---- begin ---- */
-
 typedef struct access_step {
     sp_storage_range range;
     sp_access access;
     bool is_whole; /* the range is all of the storage */
     bool is_bare;  /* for the order alone: the bytes are not accessed */
+    bool is_own;   /* the library's (sp_own_access) */
     sp_thread_record *record;
     sp_host_ticket *ticket; /* NULL for a frozen storage, which excludes no use */
     void *data;
@@ -90,6 +90,7 @@ static sp_status ticket_publish_locked(sp_rt_storage *storage, access_step *step
     }
     ticket->former_write = storage->block.frontier.write;
     ticket->is_whole = step->is_whole;
+    ticket->is_own = step->is_own;
     if (overwrites_all(step) && !SP_PLANTED(ready_outlives_write)) {
         ready_take_locked(storage, ticket);
     }
@@ -163,15 +164,6 @@ static sp_status access_enter_locked(sp_rt_storage *storage, access_step *step)
     return status;
 }
 
-/* No effect if the storage's destroyer has detached it. */
-static void ticket_unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
-    SP_REQUIRES(&storage->lock)
-{
-    sp_host_ticket **place = &storage->tickets;
-    while (*place != NULL && *place != ticket) place = &(*place)->next;
-    if (*place != NULL) *place = ticket->next;
-}
-
 /* The host overwrites all of it. */
 static void fault_clear_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
 {
@@ -213,6 +205,7 @@ static void mirror_open_locked(sp_rt_storage *storage, const access_step *step)
 {
     sp_host_ticket *ticket = step->ticket;
     ticket->mirror = step->mirror;
+    if (!step->is_own) ticket->mirror->is_shown = true;
     ticket->place = step->wanted.place;
     ticket->storage = storage;
     ticket->epoch = storage->epoch;
@@ -238,7 +231,7 @@ static sp_status access_leave_begin(sp_rt_storage *storage, sp_storage handle,
         ticket->ready = (sp_point){0};
         if (step->mirror != NULL) mirror_open_locked(storage, step);
     } else {
-        ticket_unlink_locked(storage, ticket);
+        sp__host_ticket_unlink_locked(storage, ticket);
         is_withdrawn = !sp__check_is_on() && sp__handle_is_current(&storage->object, handle.bits) &&
                        ticket_withdraw_locked(storage, ticket);
         if (is_withdrawn) ready_restore_locked(storage, ticket);
@@ -311,14 +304,33 @@ static sp_status access_begin(access_step *step)
     return status;
 }
 
-sp_status sp__host_begin_bare(sp_storage handle, sp_access access, const void *call_site)
+static sp_status own_begin(access_step *step, sp_own_access *out)
+{
+    *out = (sp_own_access){.storage = step->range.storage};
+    step->is_own = true;
+    SP_TRY(access_begin(step));
+    out->ticket = step->ticket;
+    out->data = step->data;
+    return SP_OK;
+}
+
+sp_status sp__host_begin_own(sp_storage_range range, sp_access access, const void *call_site,
+                             sp_own_access *out)
+{
+    SP_TRY(sp__runtime_enter());
+    access_step step = {.range = range, .access = access, .call_site = call_site};
+    return own_begin(&step, out);
+}
+
+sp_status sp__host_begin_bare(sp_storage handle, sp_access access, const void *call_site,
+                              sp_own_access *out)
 {
     access_step step = {.range = {.storage = handle},
                         .access = access,
                         .is_whole = true,
                         .is_bare = true,
                         .call_site = call_site};
-    return access_begin(&step);
+    return own_begin(&step, out);
 }
 
 static sp_status begin_checked(access_step *step, const char *call, void **data)
@@ -348,111 +360,4 @@ sp_status sp_storage_host_begin_range(sp_storage_range range, sp_access access, 
 {
     access_step step = {.range = range, .access = access, .call_site = SP_CALL_SITE};
     return begin_checked(&step, "sp_storage_host_begin_range", data);
-}
-
-/* ---- end ---- */
-
-/* An open ticket of the kind, preferring one that the thread of `record` began. */
-static sp_host_ticket *ticket_find_locked(sp_rt_storage *storage, sp_access access,
-                                          const sp_thread_record *record)
-    SP_REQUIRES(&storage->lock)
-{
-    sp_host_ticket *found = NULL;
-    for (sp_host_ticket *ticket = storage->tickets; ticket != NULL; ticket = ticket->next) {
-        if (!ticket->is_open || ticket->access != access) continue;
-        if (ticket->record == record) return ticket;
-        if (found == NULL) found = ticket;
-    }
-    return found;
-}
-
-/* A thread ends an access that another thread began. Which of several is unknown, and makes no
- * difference to later uses: all are behind the same points. So none of them has a holder any
- * more. */
-static void holders_clear_locked(sp_rt_storage *storage, sp_access access)
-    SP_REQUIRES(&storage->lock)
-{
-    for (sp_host_ticket *ticket = storage->tickets; ticket != NULL; ticket = ticket->next) {
-        if (ticket->is_open && ticket->access == access)
-            sp__host_ticket_show(ticket, ticket->value, 0);
-    }
-}
-
-static sp_host_ticket *ticket_remove_locked(sp_rt_storage *storage, sp_access access)
-    SP_REQUIRES(&storage->lock)
-{
-    const sp_thread_record *record = sp__thread_record(); /* NULL for lack of memory */
-    sp_host_ticket *ticket = ticket_find_locked(storage, access, record);
-    if (ticket == NULL) return NULL;
-    if (ticket->record != record) holders_clear_locked(storage, access);
-    ticket_unlink_locked(storage, ticket);
-    return ticket;
-}
-
-/* The copy is what later uses follow, rather than the ticket, for which a GPU's queue would wait on
- * the host; and what was written is a current mirror. `written`: the point of the ticket. */
-static void write_back_publish(sp_rt_storage *storage, sp_storage handle,
-                               const sp_host_ticket *ticket, sp_point copied)
-{
-    const sp_point written = sp__host_ticket_point(ticket);
-    sp_mutex_lock(&storage->lock);
-    sp_frontier *frontier = &storage->block.frontier;
-    if (sp__handle_is_current(&storage->object, handle.bits) &&
-        frontier->write.timeline == written.timeline && frontier->write.value == written.value) {
-        if (!sp__check_is_on()) frontier->write = copied; /* it knows the access by its ticket */
-        (void)sp__mirror_keep_locked(storage, ticket->mirror, frontier->writes);
-    }
-    sp_mutex_unlock(&storage->lock);
-}
-
-/* Ends a write to a mirror. */
-static sp_status write_back(sp_rt_storage *storage, sp_storage handle, sp_host_ticket *ticket,
-                            bool is_tracked)
-{
-    sp_point copied;
-    const sp_status status = sp__host_ticket_write_back(ticket, &copied);
-    if (status != SP_OK) {
-        sp__host_ticket_close(ticket);
-        return status;
-    }
-    if (SP_PLANTED(end_before_copy)) {
-        sp__host_ticket_close(ticket);
-        return SP_OK;
-    }
-    write_back_publish(storage, handle, ticket, copied);
-    /* Commands on untracked storages do not follow the ticket. The checker asks who ended it. */
-    sp_status waited = SP_OK;
-    if (!is_tracked) waited = sp__point_wait(copied, SP_NO_DEADLINE);
-    else if (sp__check_is_on()) waited = sp__point_wait_passed(copied, SP_NO_DEADLINE);
-    sp__host_ticket_close_behind(ticket);
-    return waited;
-}
-
-sp_status sp_storage_host_end(sp_storage handle, sp_access access)
-{
-    /* Allowed while the runtime goes down, and after: its shutdown waits for work that waits for
-     * this. */
-    if (sp__runtime_is_forked()) return sp__runtime_enter_slow(); /* with the message */
-    sp_rt_storage *storage = sp__storage_peek(handle);
-    if (!sp__storage_lock(storage, handle)) return SP_INVALID;
-    sp_host_ticket *ticket = ticket_remove_locked(storage, access);
-    const bool is_frozen = storage->is_frozen;
-    const bool is_tracked = storage->is_tracked;
-    const bool is_written = ticket != NULL && ticket->mirror != NULL && (access & SP_WRITE) != 0;
-    sp_mirror *unused = NULL;
-    if (ticket != NULL && ticket->mirror != NULL && !is_written) {
-        sp__mirror_drop_locked(storage, ticket->mirror);
-        ticket->mirror = NULL;
-    }
-    const bool has_mirrors = storage->mirror != NULL || storage->ended_mirrors != NULL;
-    if (SP_UNLIKELY(has_mirrors)) unused = sp__mirrors_detach_locked(storage);
-    sp_mutex_unlock(&storage->lock);
-    sp__mirrors_release(unused);
-    if (is_written) return write_back(storage, handle, ticket, is_tracked);
-    if (ticket != NULL) {
-        sp__host_ticket_close(ticket);
-        return SP_OK;
-    }
-    if (is_frozen && access == SP_READ) return SP_OK;
-    return sp__fail(SP_INVALID, "no host access of this kind is open on the storage");
 }

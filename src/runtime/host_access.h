@@ -5,8 +5,23 @@
 
 #include <streampool/storage.h>
 
-/* As sp_storage_host_begin, for the order alone: the bytes are not accessed. Ends with
- * sp_storage_host_end. `call_site` is for the checker (SP_CALL_SITE). */
-sp_status sp__host_begin_bare(sp_storage storage, sp_access access, const void *call_site);
+typedef struct sp_host_ticket sp_host_ticket;
+
+/* An access of a call, which ends it before it returns. Unlike those of the program it is ended by
+ * its ticket, so its end is never taken for that of another one. */
+typedef struct sp_own_access {
+    sp_storage storage;
+    sp_host_ticket *ticket; /* NULL: of a frozen storage */
+    void *data; /* the first byte of the range; NULL if that is empty, or of a bare one */
+} sp_own_access;
+
+/* As sp_storage_host_begin_range. `call_site` is for the checker (SP_CALL_SITE). */
+sp_status sp__host_begin_own(sp_storage_range range, sp_access access, const void *call_site,
+                             sp_own_access *out);
+/* To all of the storage, for the order alone: the bytes are not accessed. */
+sp_status sp__host_begin_bare(sp_storage storage, sp_access access, const void *call_site,
+                              sp_own_access *out);
+/* As sp_storage_host_end. */
+sp_status sp__host_end_own(const sp_own_access *access);
 
 #endif

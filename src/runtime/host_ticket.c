@@ -53,6 +53,7 @@ sp_host_ticket *sp__host_ticket_acquire(sp_access access)
     ticket->is_open = false;
     ticket->is_abandoned = false;
     ticket->is_whole = true;
+    ticket->is_own = false;
     ticket->mirror = NULL;
     ticket->ready = (sp_point){0};
     ticket->behind = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = ticket->inline_points};
@@ -183,6 +184,13 @@ void sp__host_ticket_take_over(sp_wait_set *set, uint32_t index)
     if (!fits) return;
     set->points[index] = set->points[--set->count];
     for (uint32_t i = 0; i < count; i++) sp__wait_set_add(set, behind[i], NULL);
+}
+
+void sp__host_ticket_unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
+{
+    sp_host_ticket **place = &storage->tickets;
+    while (*place != NULL && *place != ticket) place = &(*place)->next;
+    if (*place != NULL) *place = ticket->next;
 }
 
 sp_host_ticket *sp__host_tickets_detach_locked(sp_rt_storage *storage)

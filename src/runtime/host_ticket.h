@@ -32,6 +32,7 @@ struct sp_host_ticket {
     uint64_t value; /* of the open access, or of the last one */
     sp_access access;
     bool is_whole; /* the access is to all bytes of the storage */
+    bool is_own;   /* of a call of the library (sp_own_access); constant while it is published */
     /* begin has returned and end may come; under the storage's lock. Otherwise the ticket belongs
      * to the thread in begin, also if the storage is destroyed. */
     bool is_open;
@@ -71,6 +72,10 @@ static inline sp_point sp__host_ticket_point(const sp_host_ticket *ticket)
 void sp__host_ticket_show(sp_host_ticket *ticket, uint64_t value, uint64_t holder);
 /* Drops the last points that it is behind. */
 void sp__host_ticket_drop_points(sp_host_ticket *ticket, uint32_t count);
+
+/* Takes the ticket off the storage; no effect if the storage's destroyer has. */
+void sp__host_ticket_unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
+    SP_REQUIRES(&storage->lock);
 
 /* Ends the access: device work behind it may run. */
 void sp__host_ticket_close(sp_host_ticket *ticket);

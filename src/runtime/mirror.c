@@ -62,12 +62,15 @@ static bool sees_writes_locked(const sp_rt_storage *storage) SP_REQUIRES(&storag
                                   sp_load_relaxed(&storage->used_streams) == 0);
 }
 
-/* An access that waits has a mirror of its own, or a reference; one that writes is alone. */
+/* Of the program. An access that waits has a mirror of its own, or a reference; one that writes is
+ * alone. */
 static bool has_open_read_locked(const sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
 {
     const sp_host_ticket *ticket = storage->tickets;
-    while (ticket != NULL && !(ticket->is_open && ticket->access == SP_READ)) ticket = ticket->next;
-    return ticket != NULL;
+    for (; ticket != NULL; ticket = ticket->next) {
+        if (ticket->is_open && !ticket->is_own && ticket->access == SP_READ) return true;
+    }
+    return false;
 }
 
 /* Large ones are kept for the reads that begin while another one is open. */
@@ -116,13 +119,23 @@ void sp__mirror_drop_locked(sp_rt_storage *storage, sp_mirror *mirror)
 sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage)
 {
     sp_mirror *kept = storage->mirror;
-    if (storage->is_frozen || has_open_read_locked(storage)) return NULL;
     if (kept != NULL && !may_stay_locked(storage, kept)) {
         storage->mirror = NULL;
         sp__mirror_drop_locked(storage, kept);
     }
-    sp_mirror *list = storage->ended_mirrors;
-    storage->ended_mirrors = NULL;
+    const bool are_shown_read = storage->is_frozen || has_open_read_locked(storage);
+    sp_mirror *list = NULL;
+    sp_mirror **place = &storage->ended_mirrors;
+    while (*place != NULL) {
+        sp_mirror *ended = *place;
+        if (are_shown_read && ended->is_shown) {
+            place = &ended->next;
+            continue;
+        }
+        *place = ended->next;
+        ended->next = list;
+        list = ended;
+    }
     return list;
 }
 

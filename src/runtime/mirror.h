@@ -11,8 +11,8 @@
  *     mirror->users == tickets that have it + 1 if the storage keeps it
  *     storage->mirror is current  <=>  its version is that of the storage's frontier
  *
- * Read mirrors stay until all reads of the storage have ended: an end does not say which of its
- * thread's reads it ends. */
+ * Mirrors of the program's reads stay until all of these have ended: an end does not say which of
+ * its thread's reads it ends. Those of the library's own (sp_own_access) do not. */
 #ifndef SP_RUNTIME_MIRROR_H
 #define SP_RUNTIME_MIRROR_H
 
@@ -33,6 +33,7 @@ struct sp_mirror {
     void *host;
     uint64_t offset, bytes; /* of the storage */
     uint32_t version;       /* of the storage's frontier; guarded by the storage's lock */
+    bool is_shown;          /* an access of the program has had it; guarded likewise */
     /* References. Raised under the storage's lock by one who has seen it there; released by any
      * thread, and the last one frees: acquire and release, so that it sees all uses. */
     sp_atomic_u32 users;
@@ -78,9 +79,10 @@ sp_mirror *sp__mirror_keep_locked(sp_rt_storage *storage, sp_mirror *mirror, uin
     SP_REQUIRES(&storage->lock);
 /* Gives a reference back. The last one goes to storage->ended_mirrors. */
 void sp__mirror_drop_locked(sp_rt_storage *storage, sp_mirror *mirror) SP_REQUIRES(&storage->lock);
-/* If no read is open, the ended mirrors, and the kept one if it is too large to stay, as a list;
- * for sp__mirrors_release, without the lock. None of a frozen storage: its reads have no tickets,
- * so the end of one may be taken for that of a read from before, which then has none either. */
+/* The ended mirrors that no read of the program may have, and the kept one if it is too large to
+ * stay, as a list; for sp__mirrors_release, without the lock. The program's reads have all while
+ * one is open, and of a frozen storage, whose reads have no tickets: the end of one may be taken
+ * for that of a read from before, which then has none either. */
 sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
 /* The same of a storage without handles, with the mirror that it keeps. */
 sp_mirror *sp__mirrors_forget_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);

@@ -262,7 +262,8 @@ sp_status sp_storage_freeze(sp_storage handle)
 {
     /* A read access waits for the last write and delays later ones until it ends. */
     SP_TRY(sp__runtime_enter());
-    SP_TRY(sp__host_begin_bare(handle, SP_READ, SP_CALL_SITE));
+    sp_own_access read;
+    SP_TRY(sp__host_begin_bare(handle, SP_READ, SP_CALL_SITE, &read));
     sp_status status = SP_INVALID;
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (sp__storage_lock(storage, handle)) {
@@ -278,7 +279,7 @@ sp_status sp_storage_freeze(sp_storage handle)
         }
         sp_mutex_unlock(&storage->lock);
     }
-    const sp_status end = sp_storage_host_end(handle, SP_READ);
+    const sp_status end = sp__host_end_own(&read);
     return status != SP_OK ? status : end;
 }
 

@@ -245,8 +245,9 @@ static sp_status wait_on_host(sp_storage storage, const storage_facts *facts)
 {
     const sp_access access = facts->is_frozen ? SP_READ : SP_READ_WRITE;
     if (facts->data == NULL) return SP_OK; /* no bytes, adopted at NULL */
-    SP_TRY(sp__host_begin_bare(storage, access, SP_CALL_SITE));
-    return sp_storage_host_end(storage, access);
+    sp_own_access all;
+    SP_TRY(sp__host_begin_bare(storage, access, SP_CALL_SITE, &all));
+    return sp__host_end_own(&all);
 }
 
 /* A write of 0 bytes: the stream waits for all uses so far, and later ones for the stream. */

@@ -40,10 +40,6 @@ sp_tensor sp__tensor_publish(sp_rt_tensor *tensor, sp_storage storage, sp_device
 /* The range of the storage that the tensor's elements occupy, for a command. */
 sp_storage_range sp__tensor_range(const sp_rt_tensor *tensor);
 
-/* Host access to all elements: `*lowest` is the address of the lowest one. Ended with
- * sp_storage_host_end of the same kind of access. */
-sp_status sp__tensor_host_begin(const sp_rt_tensor *tensor, sp_access access, void **lowest);
-
 /* Frees the table of tensors. For tests, when no handle is left. */
 void sp__tensors_deinit(void);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much pinned memory mirrors take, and how long. */
+#include <streampool/tensor.h>
+
 #include "base/backoff.h"
 #include "own_memory_fixture.h"
 #include "runtime/host_ticket.h"
@@ -33,6 +35,33 @@ TEST(reads_beside_an_open_read_take_no_more_memory_each)
     CHECK_EQ_INT(*(uint8_t *)data, 5);
     CHECK_OK(sp_storage_host_end(storage, SP_READ));
     CHECK_OK(sp_storage_release(storage));
+    own_memory_end(&o);
+}
+
+/* A tensor's read is over when it returns. */
+TEST(reads_of_rows_beside_an_open_read_give_their_memory_back)
+{
+    enum { ROWS = 2, COLUMNS = LARGE };
+    static const int64_t shape[] = {ROWS, COLUMNS};
+    static uint8_t row[COLUMNS];
+    own_memory o = own_memory_begin();
+    sp_tensor tensor, rows[ROWS];
+    sp_tensor_info info;
+    void *data;
+    CHECK_OK(sp_tensor_create(o.device, SP_U8, 2, shape, &tensor));
+    CHECK_OK(sp_tensor_get_info(tensor, &info));
+    fill(o.stream, info.storage, 5);
+    for (int64_t i = 0; i < ROWS; i++) CHECK_OK(sp_tensor_slice(tensor, 0, i, 1, 1, &rows[i]));
+    CHECK_OK(sp_storage_host_begin_range(range_of(info.storage, 0, LARGE), SP_READ, &data));
+    for (int i = 0; i < ROUNDS; i++) {
+        CHECK_OK(sp_tensor_read(rows[(i + 1) % ROWS], row, sizeof row));
+        CHECK(row[0] == 5 && row[COLUMNS - 1] == 5);
+    }
+    CHECK(mirrors_in_use(&o) <= 3);
+    CHECK_EQ_INT(*(uint8_t *)data, 5);
+    CHECK_OK(sp_storage_host_end(info.storage, SP_READ));
+    for (int i = 0; i < ROWS; i++) CHECK_OK(sp_tensor_release(rows[i]));
+    CHECK_OK(sp_tensor_release(tensor));
     own_memory_end(&o);
 }
 
