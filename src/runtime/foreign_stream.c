@@ -24,7 +24,7 @@ sp_status sp__foreign_use_add(sp_rt_device *device, sp_storage handle, void *nat
 {
     sp_queue *queue;
     sp_point point;
-    SP_TRY(sp__transfer_queue(device, SP_TRANSFER_TO_HOST, &queue));
+    SP_TRY(sp__transfer_queue(device, SP_TRANSFER_NONE, &queue));
     SP_TRY(device->dev->vtable->queue_follow(queue, native));
     const sp_stream_ref ref = {.queue = queue};
     const sp_submission nothing = {0};

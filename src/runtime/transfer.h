@@ -12,11 +12,12 @@
 typedef enum sp_transfer_direction {
     SP_TRANSFER_TO_HOST,
     SP_TRANSFER_TO_DEVICE,
+    SP_TRANSFER_NONE, /* no copies: what follows streams of other code (foreign_stream.h) */
     SP_TRANSFER_DIRECTIONS
 } sp_transfer_direction;
 
-/* A queue for each direction, since a GPU copies both ways at once. Created when it is needed, and
- * never destroyed. */
+/* A queue for each direction, since a GPU copies both ways at once, and one that may wait for as
+ * long as other code likes. Created when they are needed, and never destroyed. */
 typedef struct sp_transfer_queues {
     sp_once once[SP_TRANSFER_DIRECTIONS];
     sp_queue *queues[SP_TRANSFER_DIRECTIONS]; /* each written by its `once`: not read before */

@@ -230,6 +230,69 @@ TEST(memory_given_back_is_not_reused_before_the_consumers_stream_has_done)
     other_end(&o);
 }
 
+/* ---- a stream that waits for the test ---- */
+
+typedef struct hold {
+    sp_atomic_u32 is_over;
+    sp_atomic_u32 was_late; /* the test did not end it in time */
+} hold;
+
+static void hold_kernel(const uint32_t grid[3], const uint32_t block[3], void **params)
+{
+    (void)grid;
+    (void)block;
+    hold *self = *(hold **)params[0];
+    const uint64_t deadline = sp_clock_now() + 10 * SECOND;
+    while (sp_load_acquire(&self->is_over) == 0 && sp_clock_now() < deadline) {
+        sp_clock_sleep(MILLISECOND);
+    }
+    if (sp_load_acquire(&self->is_over) == 0) sp_store_release(&self->was_late, 1);
+}
+
+/* The other stream does nothing more until the hold is over. */
+static CUmodule other_is_held(const other_code *o, hold *self)
+{
+    CUmodule module;
+    CUfunction function;
+    void *params[] = {&self};
+    fake_cuda_register("hold", hold_kernel);
+    check_call(SP_CUDA(cuModuleLoadData)(&module, "FAKE\nhold 8\n"));
+    check_call(SP_CUDA(cuModuleGetFunction)(&function, module, "hold"));
+    check_call(SP_CUDA(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, o->native, params, NULL));
+    return module;
+}
+
+static void hold_end(const other_code *o, hold *self, CUmodule module)
+{
+    sp_store_release(&self->is_over, 1);
+    check_call(SP_CUDA(cuStreamSynchronize)(o->native));
+    check_call(SP_CUDA(cuModuleUnload)(module));
+    CHECK_EQ_U64(sp_load_acquire(&self->was_late), 0);
+}
+
+TEST(no_host_access_waits_for_the_stream_of_a_consumer)
+{
+    other_code o;
+    if (!other_begin(&o)) SKIP("no GPU");
+    if (!gpu_is_fake()) SKIP("its kernels cannot wait for the host");
+    static uint32_t got[COUNT];
+    hold held = {.is_over = {0}};
+    sp_dlpack_managed *managed;
+    const sp_tensor tensor = new_words(&o), other = new_words(&o);
+    CHECK_OK(sp_tensor_to_dlpack_cuda(tensor, o.native, &managed));
+    fill_words(&o, storage_of(other), 7);
+    const CUmodule module = other_is_held(&o, &held);
+    managed->deleter(managed);
+    CHECK_OK(sp_tensor_read(other, got, sizeof got));
+    CHECK_EQ_INT(other_first(got, 7), -1);
+    hold_end(&o, &held, module);
+    CHECK_OK(sp_tensor_release(tensor));
+    CHECK_OK(sp_tensor_release(other));
+    other_end(&o);
+}
+
+/* ---- waits and failures ---- */
+
 static void sleep_then_note(void *ctx, sp_status status)
 {
     CHECK_OK(status);
