@@ -105,10 +105,12 @@ typedef struct sp_device_vtable {
     /* The driver's stream behind the queue, and order with such a stream of other code. Follow:
      * what is issued to the queue from now on is behind what the stream `native` has now. Native:
      * what that stream gets from now on is behind the submission `value`; SP_BUSY if that has not
-     * been issued yet. NULL: the driver has no streams. No lock may be held. */
+     * been issued yet. Wait: until that stream has done what it has now, on the host. NULL: the
+     * driver has no streams. No lock may be held. */
     void *(*queue_native)(sp_queue *queue);
     sp_status (*queue_follow)(sp_queue *queue, void *native);
     sp_status (*native_follow)(sp_queue *queue, uint64_t value, void *native);
+    sp_status (*native_wait)(sp_dev *device, void *native);
 
     /* SP_BUSY when the queue is full, SP_DEVICE_LOST once the device is; else *out is the point. */
     sp_status (*submit)(sp_queue *queue, const sp_submission *submission, sp_point *out);

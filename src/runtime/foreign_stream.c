@@ -20,20 +20,31 @@ sp_status sp__foreign_follow(sp_queue *queue, void *native)
     return vtable->native_follow(queue, last.value, native);
 }
 
-sp_status sp__foreign_use_add(sp_rt_device *device, sp_storage handle, void *native)
+/* A point behind everything that the stream has now. */
+static sp_status foreign_point(sp_rt_device *device, void *native, sp_point *out)
 {
-    sp_queue *queue;
-    sp_point point;
-    SP_TRY(sp__transfer_queue(device, SP_TRANSFER_NONE, &queue));
-    SP_TRY(device->dev->vtable->queue_follow(queue, native));
-    const sp_stream_ref ref = {.queue = queue};
+    sp_stream_ref ref = {0};
     const sp_submission nothing = {0};
-    SP_TRY(sp__submit_plain(&ref, &nothing, &point));
+    SP_TRY(sp__transfer_queue(device, SP_TRANSFER_NONE, &ref.queue));
+    SP_TRY(device->dev->vtable->queue_follow(ref.queue, native));
+    return sp__submit_plain(&ref, &nothing, out);
+}
+
+static sp_status use_publish(sp_storage handle, sp_point point)
+{
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
-    sp_status status = sp__frontier_reserve(&storage->block.frontier);
+    const sp_status status = sp__frontier_reserve(&storage->block.frontier);
     if (status == SP_OK) sp__frontier_publish_read(&storage->block.frontier, point);
     sp_mutex_unlock(&storage->lock);
-    /* No memory: the caller waits in its place. */
-    return status == SP_OK ? SP_OK : sp__point_wait(point, SP_NO_DEADLINE);
+    return status;
+}
+
+sp_status sp__foreign_use_add(sp_rt_device *device, sp_storage storage, void *native)
+{
+    sp_point point;
+    sp_status status = foreign_point(device, native, &point);
+    if (status == SP_OK) status = use_publish(storage, point);
+    const bool is_over = status == SP_OK || status == SP_CLOSED || status == SP_DEVICE_LOST;
+    return is_over ? status : device->dev->vtable->native_wait(device->dev, native);
 }

@@ -14,7 +14,9 @@
 sp_status sp__foreign_follow(sp_queue *queue, void *native);
 
 /* Everything that the stream `native` has now counts as a read of the storage. Its reads are of no
- * consequence for writes submitted before; the memory is not reused before they are done. */
+ * consequence for writes submitted before; the memory is not reused before they are done. Waits for
+ * them where the driver or the heap has no memory. Errors: SP_CLOSED, SP_DEVICE_LOST, and what the
+ * driver says of that stream. */
 sp_status sp__foreign_use_add(sp_rt_device *device, sp_storage storage, void *native);
 
 #endif

@@ -182,7 +182,7 @@ typedef struct exported {
 } exported;
 
 /* Keeps the memory until the consumer's stream has done what it has now. If that fails, the device
- * is lost or closed, and does nothing more. */
+ * is lost or closed, or the stream has failed, and does nothing more. */
 static void keep_for_consumer(const exported *self)
 {
     sp_rt_tensor *tensor;

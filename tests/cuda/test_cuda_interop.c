@@ -291,6 +291,34 @@ TEST(no_host_access_waits_for_the_stream_of_a_consumer)
     other_end(&o);
 }
 
+/* Then the memory waits for the stream in another way. */
+TEST(memory_given_back_is_not_reused_early_though_the_driver_fails)
+{
+    static const char *const calls[] = {"cuEventRecord", "cuStreamWaitEvent"};
+    other_code o;
+    if (!other_begin(&o)) SKIP("no GPU");
+    if (!gpu_is_fake()) SKIP("the driver works");
+    for (uint32_t i = 0; i < SP_COUNT_OF(calls); i++) {
+        sp_dlpack_managed *managed;
+        const sp_tensor tensor = new_words(&o);
+        fill_words(&o, storage_of(tensor), 4000 + i);
+        CHECK_OK(sp_tensor_to_dlpack_cuda(tensor, o.native, &managed));
+        CHECK_OK(sp_tensor_release(tensor));
+        CHECK_OK(sp_device_synchronize(o.device));
+        other_is_busy(&o);
+        copy_out(&o, managed);
+        fake_cuda_fail_call(calls[i], 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+        managed->deleter(managed);
+        const sp_tensor next = new_words(&o);
+        fill_words(&o, storage_of(next), 1);
+        CHECK_OK(sp_stream_synchronize(o.stream));
+        check_call(SP_CUDA(cuStreamSynchronize)(o.native));
+        CHECK_EQ_INT(other_first(o.pinned, 4000 + i), -1);
+        CHECK_OK(sp_tensor_release(next));
+    }
+    other_end(&o);
+}
+
 /* ---- waits and failures ---- */
 
 static void sleep_then_note(void *ctx, sp_status status)
@@ -351,10 +379,6 @@ TEST(a_driver_that_fails_fails_the_export)
         CHECK_STATUS(sp_tensor_to_dlpack_cuda(tensor, o.native, &managed), SP_OUT_OF_MEMORY);
         fake_cuda_reset();
     }
-    CHECK_OK(sp_tensor_to_dlpack_cuda(tensor, o.native, &managed));
-    fake_cuda_fail_call("cuEventRecord", 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
-    managed->deleter(managed); /* says nothing */
-    fake_cuda_reset();
     CHECK_OK(sp_tensor_release(tensor));
     other_end(&o);
 }

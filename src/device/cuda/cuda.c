@@ -52,6 +52,7 @@ static const sp_device_vtable cuda_vtable = {
     .queue_native = sp__cuda_queue_native,
     .queue_follow = sp__cuda_queue_follow,
     .native_follow = sp__cuda_native_follow,
+    .native_wait = sp__cuda_native_wait,
     .submit = sp__queue_submit,
     .kick = sp__gpu_kick,
     .watch = sp__gpu_watch,

@@ -79,6 +79,7 @@ sp_status sp__cuda_check_on(sp_cuda_device *device, CUresult result, const char 
 void *sp__cuda_queue_native(sp_queue *queue);
 sp_status sp__cuda_queue_follow(sp_queue *queue, void *native);
 sp_status sp__cuda_native_follow(sp_queue *queue, uint64_t value, void *native);
+sp_status sp__cuda_native_wait(sp_dev *dev, void *native);
 /* Between enter and leave. */
 void sp__cuda_interop_close(sp_cuda_device *device);
 

@@ -70,3 +70,12 @@ sp_status sp__cuda_native_follow(sp_queue *queue, uint64_t value, void *native)
     if (sp_load_seq_cst(&commands->drained) < value) return SP_BUSY;
     return follow(queue, native, sp__cuda_queue_native(queue));
 }
+
+sp_status sp__cuda_native_wait(sp_dev *dev, void *native)
+{
+    sp_cuda_device *device = sp__cuda_device(dev);
+    sp__cuda_enter(device);
+    const CUresult result = SP_CUDA(cuStreamSynchronize)(native);
+    sp__cuda_leave();
+    return sp__cuda_check_on(device, result, "cuStreamSynchronize", "for a stream of other code");
+}
