@@ -94,14 +94,17 @@ SP_API sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed,
  * elements may be read and written at once from anywhere. Otherwise it returns at once, and only
  * work submitted to the stream `consumer` afterwards (host functions, for instance) is ordered
  * after those uses, and before later ones; the stream must be of the tensor's device.
- * Errors: a failed command that wrote the storage; those of sp_storage_host_begin. */
+ * Errors: a failed command that wrote the storage, for a stream one that has failed by then, since
+ * later failures do not reach the consumer; those of sp_storage_host_begin. */
 SP_API sp_status sp_tensor_to_dlpack(sp_tensor tensor, sp_stream consumer, sp_dlpack_managed **out);
 
 /* The same for a consumer with a CUDA stream of the tensor's GPU, a CUstream of other code: the
  * call returns at once, and what that stream is given afterwards is ordered after the uses
  * submitted before. When the deleter is called, the memory is kept until what the stream has then
  * is done, so the consumer need not wait. Where uses wait for host functions or accesses, the call
- * waits for them. SP_UNSUPPORTED for a tensor that is not on a cuda device. */
+ * waits for them. Later uses of the storage do not follow what the consumer writes: let a stream of
+ * ours (sp_stream_info.native) follow the consumer's before them. SP_UNSUPPORTED for a tensor that
+ * is not on a cuda device. */
 SP_API sp_status sp_tensor_to_dlpack_cuda(sp_tensor tensor, void *cuda_stream,
                                           sp_dlpack_managed **out);
 

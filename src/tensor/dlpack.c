@@ -306,6 +306,17 @@ static sp_status wait_on_consumer(sp_storage storage, const storage_facts *facts
     return wait_on_host(storage, facts);
 }
 
+/* The failure, known by now, of a command that wrote the storage: a consumer's stream does not
+ * learn of it. */
+static sp_status report_fault(sp_storage handle)
+{
+    sp_rt_storage *storage = sp__storage_peek(handle);
+    if (!sp__storage_lock(storage, handle)) return SP_INVALID;
+    const sp_fault fault = sp__poison_fault(&storage->poison, storage->epoch);
+    sp_mutex_unlock(&storage->lock);
+    return sp__fault_report(fault);
+}
+
 /* The caller holds the tensor. */
 static sp_status tensor_export_held(sp_tensor handle, const sp_rt_tensor *tensor,
                                     const consumer *to, exported *out)
@@ -313,6 +324,7 @@ static sp_status tensor_export_held(sp_tensor handle, const sp_rt_tensor *tensor
     storage_facts facts;
     SP_TRY(find_facts(tensor->storage, &facts));
     SP_TRY(wait_on_consumer(tensor->storage, &facts, to));
+    SP_TRY(report_fault(tensor->storage));
     SP_TRY(sp_storage_record_all_streams(tensor->storage));
     exported_fill(tensor, &facts, out);
     out->tensor = handle;

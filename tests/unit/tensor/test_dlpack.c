@@ -426,6 +426,9 @@ TEST(exports_that_cannot_be_made_say_why)
     CHECK_STATUS(sp_tensor_to_dlpack(tensor, (sp_stream){0}, &managed), SP_FAILED);
     CHECK(managed == NULL);
     CHECK_STATUS(sp_stream_synchronize(current_stream()), SP_FAILED);
+    CHECK_STATUS(sp_tensor_to_dlpack(tensor, current_stream(), &managed), SP_FAILED);
+    CHECK_MESSAGE("fail on stream");
+    CHECK(managed == NULL);
     CHECK_OK(sp_stream_release(elsewhere));
     CHECK_OK(sp_tensor_release(tensor));
     CHECK_OK(sp_device_close(null));
