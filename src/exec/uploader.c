@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "device/wait.h"
 
 #define HALF_BYTES ((uint64_t)2 << 20)
 
@@ -19,7 +17,7 @@ static sp_binding half_binding(const sp_uploader *uploader)
 /* Waits until the half may be filled. */
 static sp_status half_reclaim(const sp_uploader *uploader)
 {
-    return sp__point_wait(uploader->copied[uploader->half], SP_NO_DEADLINE);
+    return sp__transfer_wait(uploader->copied[uploader->half]);
 }
 
 static sp_status half_submit(sp_uploader *uploader)
@@ -72,11 +70,11 @@ sp_status sp__uploader_end(sp_uploader *uploader, sp_status status)
     sp_error_scope scope;
     for (uint32_t i = 0; i < 2; i++) {
         if (status == SP_OK) {
-            status = sp__point_wait(uploader->copied[i], SP_NO_DEADLINE);
+            status = sp__transfer_wait(uploader->copied[i]);
             continue;
         }
         sp__error_set_aside(&scope);
-        (void)sp__point_wait_passed(uploader->copied[i], SP_NO_DEADLINE);
+        (void)sp__transfer_wait(uploader->copied[i]);
         sp__error_put_back(&scope);
     }
     if (uploader->block != NULL) sp__allocator_release(&uploader->device->staging, uploader->block);

@@ -10,6 +10,7 @@
 #include "runtime/host_access.h"
 #include "runtime/host_ticket.h"
 #include "runtime/runtime_state.h"
+#include "runtime/transfer.h"
 
 /* An open ticket of the program of that kind, preferring one that the thread of `record` began. */
 static sp_host_ticket *ticket_find_locked(sp_rt_storage *storage, sp_access access,
@@ -81,7 +82,7 @@ static sp_status write_back(sp_rt_storage *storage, sp_storage handle, sp_host_t
     write_back_publish(storage, handle, ticket, copied);
     /* Commands on untracked storages do not follow the ticket. The checker asks who ended it. */
     sp_status waited = SP_OK;
-    if (!is_tracked) waited = sp__point_wait(copied, SP_NO_DEADLINE);
+    if (!is_tracked) waited = sp__transfer_wait(copied);
     else if (sp__check_is_on()) waited = sp__point_wait_passed(copied, SP_NO_DEADLINE);
     sp__host_ticket_close_behind(ticket);
     return waited;

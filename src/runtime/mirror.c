@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/mirror.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "device/wait.h"
 #include "runtime/host_ticket.h"
 #include "runtime/runtime_state.h"
 #include "runtime/transfer.h"
@@ -30,7 +28,7 @@ static sp_status mirror_read(const sp_mirror *mirror, const sp_mirror_place *pla
     sp_point copied;
     SP_TRY(sp__transfer_submit(mirror->device, SP_TRANSFER_TO_HOST, mirrored(mirror, place), from,
                                &copied));
-    return sp__point_wait(copied, SP_NO_DEADLINE);
+    return sp__transfer_wait(copied);
 }
 
 static sp_status mirror_fill(const sp_mirror_place *place, bool is_filled, sp_mirror *mirror)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/transfer.h"
 
+#include "base/backoff.h"
+#include "base/error.h"
 #include "device/device.h"
+#include "device/wait.h"
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
@@ -42,4 +45,19 @@ sp_status sp__transfer_submit(sp_rt_device *device, sp_transfer_direction direct
     const sp_command copy = {.type = SP_COMMAND_COPY, .bindings = bindings, .binding_count = 2};
     const sp_submission submission = {.commands = &copy, .command_count = 1};
     return sp__submit_plain(&ref, &submission, out);
+}
+
+sp_status sp__transfer_wait(sp_point copied)
+{
+    sp_backoff backoff = {0};
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    /* In a host function it needs a thread for other functions. A copy waits for none of them. */
+    while (sp__point_wait_passed(copied, SP_NO_DEADLINE) != SP_OK &&
+           !sp__point_has_passed(copied)) {
+        sp_backoff_turn(&backoff);
+    }
+    sp__error_put_back(&scope);
+    sp__point_observed(copied);
+    return sp__fault_report(sp__point_fault(copied));
 }

@@ -30,5 +30,8 @@ sp_status sp__transfer_queue(sp_rt_device *device, sp_transfer_direction directi
  * held. */
 sp_status sp__transfer_submit(sp_rt_device *device, sp_transfer_direction direction, sp_binding to,
                               sp_binding from, sp_point *out);
+/* Waits for such a copy, also where other waits fail for lack of memory or threads, since it uses
+ * the memory of both sides. Returns the status and message of its fault. No lock may be held. */
+sp_status sp__transfer_wait(sp_point copied);
 
 #endif

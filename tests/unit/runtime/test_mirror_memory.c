@@ -3,6 +3,7 @@
 #include <streampool/tensor.h>
 
 #include "base/backoff.h"
+#include "base/heap.h"
 #include "own_memory_fixture.h"
 #include "runtime/host_ticket.h"
 #include "runtime/mirror.h"
@@ -84,6 +85,68 @@ TEST(the_bytes_of_a_read_stay_though_the_storage_is_frozen_meanwhile)
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_storage_release(other));
     own_memory_end(&o);
+}
+
+/* ---- a wait that fails while its copy runs ---- */
+
+enum { ATTEMPTS = 8 };
+
+typedef struct failing_reader {
+    own_memory o;
+    sp_storage storage;
+    sp_storage others[ATTEMPTS]; /* a fresh one each time: an access to it waits for nothing */
+    uint32_t refused;
+    sp_atomic_u32 is_done;
+} failing_reader;
+
+/* Pinned memory that another access gets is its own: no copy writes it. */
+static void write_slowly(sp_storage storage)
+{
+    void *data = NULL;
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data));
+    if (data == NULL) return;
+    memset(data, 6, LARGE);
+    sp_clock_sleep(60 * MILLISECOND);
+    const unsigned char *bytes = data;
+    CHECK(bytes[0] == 6 && memcmp(bytes, bytes + 1, LARGE - 1) == 0);
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
+}
+
+/* To wait, a host function needs another thread of the executor, which is an allocation. */
+static void read_until_granted(void *ctx, sp_status status)
+{
+    failing_reader *self = ctx;
+    CHECK_OK(status);
+    for (uint32_t i = 0; i < ATTEMPTS; i++) {
+        void *data;
+        sp_heap_fail_after(i / 2); /* what a failed attempt allocated may be there the next time */
+        const sp_status began = sp_storage_host_begin(self->storage, SP_READ, &data);
+        sp_heap_fail_after(UINT64_MAX);
+        if (began == SP_OK) {
+            CHECK_OK(sp_storage_host_end(self->storage, SP_READ));
+            continue;
+        }
+        CHECK_EQ_INT(began, SP_OUT_OF_MEMORY);
+        self->refused++;
+        write_slowly(self->others[i]);
+    }
+    raise_by_one(&self->is_done);
+}
+
+TEST(memory_that_a_copy_writes_is_not_reused_when_the_wait_for_it_fails)
+{
+    failing_reader self = {.o = own_memory_begin()};
+    self.storage = new_storage_on(self.o.device, LARGE, false);
+    for (int i = 0; i < ATTEMPTS; i++) self.others[i] = new_storage_on(self.o.device, LARGE, false);
+    fill(self.o.stream, self.storage, 5);
+    read_once(self.storage, 5); /* queue and memory are there from now on */
+    sp__null_set_latency(self.o.dev, 20 * MILLISECOND);
+    CHECK_OK(sp_stream_host_function(self.o.stream, read_until_granted, &self));
+    await_at_least(&self.is_done, 1);
+    CHECK(self.refused > 0);
+    CHECK_OK(sp_storage_release(self.storage));
+    for (int i = 0; i < ATTEMPTS; i++) CHECK_OK(sp_storage_release(self.others[i]));
+    own_memory_end(&self.o);
 }
 
 /* ---- always an access that waits ---- */
