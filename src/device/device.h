@@ -56,8 +56,9 @@ typedef struct sp_queue_stats {
 } sp_queue_stats;
 
 typedef struct sp_queue_options {
-    bool is_batching; /* submissions are batched; off: every submit flushes */
-    bool is_internal; /* not a stream that a program knows: messages do not name it */
+    bool is_batching;  /* submissions are batched; off: every submit flushes */
+    bool is_internal;  /* not a stream that a program knows: messages do not name it */
+    bool is_unlimited; /* the device's limit of commands in flight does not apply to it */
 } sp_queue_options;
 
 /* A stream of the device. First member of each kind's queue. */
@@ -65,7 +66,8 @@ struct sp_queue {
     sp_timeline timeline;
     sp_dev *device;
     uint32_t index;
-    bool is_internal; /* see sp_queue_options */
+    bool is_internal;  /* see sp_queue_options */
+    bool is_unlimited; /* likewise */
     /* Value of the newest submission that later work of other threads may have to follow: all but
      * those that are awaited. Written under the queue's lock, before the submit returns; relaxed:
      * who must follow a submission has been told of it. */

@@ -26,8 +26,9 @@ typedef struct sp_transfer_queues {
 /* The queue, which is created if needed. Errors: SP_CLOSED, SP_OUT_OF_MEMORY. */
 sp_status sp__transfer_queue(sp_rt_device *device, sp_transfer_direction direction, sp_queue **out);
 
-/* Submits a copy of equal numbers of bytes. Everything it must follow has passed. No lock may be
- * held. */
+/* Submits a copy of equal numbers of bytes. Everything it must follow has passed. Waits for room in
+ * a full queue; the device's limit of commands in flight does not apply, for all of them may wait
+ * for the copy. No lock may be held. */
 sp_status sp__transfer_submit(sp_rt_device *device, sp_transfer_direction direction, sp_binding to,
                               sp_binding from, sp_point *out);
 /* Waits for such a copy, also where other waits fail for lack of memory or threads, since it uses

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/own_memory.h"
 
-#include "device/null/null.h"
 #include "runtime/runtime_state.h"
 #include "support/test.h"
 
 sp_device open_own_memory(bool hides_staging)
 {
-    const sp_null_options options = {.has_own_memory = true, .hides_staging = hides_staging};
+    return open_own_memory_with((sp_null_options){.hides_staging = hides_staging});
+}
+
+sp_device open_own_memory_with(sp_null_options options)
+{
+    options.has_own_memory = true;
     sp_device cpu;
     sp_dev *dev = NULL;
     sp_rt_device *device = NULL;

@@ -5,9 +5,13 @@
 
 #include <streampool/device.h>
 
+#include "device/null/null.h"
+
 /* Opens one in the runtime. `hides_staging`: the host cannot reach staging memory either, which
  * breaks the contract of a device. */
 sp_device open_own_memory(bool hides_staging);
+/* With other options too. */
+sp_device open_own_memory_with(sp_null_options options);
 
 /* Checks that the call fails because the host cannot reach the memory. */
 #define CHECK_UNREACHABLE(call)                                                                    \

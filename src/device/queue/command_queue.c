@@ -262,11 +262,12 @@ void sp__queue_note_commit(sp_command_queue *queue)
     }
 }
 
-static sp_status device_enter(sp_queue_device *device)
+static sp_status device_enter(const sp_command_queue *queue)
 {
+    sp_queue_device *device = sp__queue_device_of(queue);
     SP_TRY(sp__device_check(&device->base));
     const uint32_t limit = device->options.max_in_flight;
-    if (limit == 0) return SP_OK;
+    if (!sp__queue_is_limited(queue)) return SP_OK;
     if (sp_fetch_add_relaxed(&device->in_flight, (uint64_t)1) < limit) return SP_OK;
     sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
     return sp__fail(SP_BUSY,
@@ -312,8 +313,7 @@ static void publish_locked(sp_command_queue *queue, bool claims, accepted *out)
 static sp_status submission_accept(sp_command_queue *queue, const sp_submission *submission,
                                    bool claims, accepted *out)
 {
-    sp_queue_device *device = sp__queue_device_of(queue);
-    SP_TRY(device_enter(device));
+    SP_TRY(device_enter(queue));
     *out = (accepted){.before = SP_RUNNING};
     sp_mutex_lock(&queue->lock);
     if (SP_PLANTED(publish_before_data)) publish_locked(queue, claims, out);
@@ -322,8 +322,8 @@ static sp_status submission_accept(sp_command_queue *queue, const sp_submission 
     out->must_flush = !queue->is_batching || is_batch_full(queue, out->value);
     if (status == SP_OK && !SP_PLANTED(publish_before_data)) publish_locked(queue, claims, out);
     sp_mutex_unlock(&queue->lock);
-    if (status != SP_OK && device->options.max_in_flight > 0) {
-        sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
+    if (status != SP_OK && sp__queue_is_limited(queue)) {
+        sp_fetch_sub_relaxed(&sp__queue_device_of(queue)->in_flight, (uint64_t)1);
     }
     sp_delay_point();
     return status;
@@ -441,6 +441,7 @@ sp_status sp__command_queue_create(sp_dev *base, uint32_t index, const sp_queue_
     sp_mutex_lock(&queue->lock);
     queue->is_batching = options->is_batching;
     queue->base.is_internal = options->is_internal;
+    queue->base.is_unlimited = options->is_unlimited;
     queue->tail = chunk_take_locked(queue, 0);
     queue->cursor.chunk = queue->tail;
     /* Two chunks alternate while few submissions are in flight, so no more memory is needed. */

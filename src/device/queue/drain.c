@@ -179,7 +179,7 @@ static void submission_leave(sp_command_queue *queue, uint64_t value)
         if (!SP_PLANTED(late_lease_fault)) lease_fault_note(queue, value);
     }
     sp_queue_device *device = sp__queue_device_of(queue);
-    if (device->options.max_in_flight > 0) {
+    if (sp__queue_is_limited(queue)) {
         sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
     }
     device->options.engine->finish(queue, value);

@@ -231,6 +231,12 @@ static inline sp_queue_device *sp__queue_device_of(const sp_command_queue *queue
     return sp__queue_device(queue->base.device);
 }
 
+/* Whether its submissions count in `in_flight`. */
+static inline bool sp__queue_is_limited(const sp_command_queue *queue)
+{
+    return sp__queue_device_of(queue)->options.max_in_flight > 0 && !queue->base.is_unlimited;
+}
+
 /* queue_device.c */
 sp_status sp__queue_device_init(sp_queue_device *device, const sp_device_vtable *vtable,
                                 const sp_queue_device_options *options);

@@ -149,6 +149,56 @@ TEST(memory_that_a_copy_writes_is_not_reused_when_the_wait_for_it_fails)
     own_memory_end(&self.o);
 }
 
+/* ---- more copies than a queue or the device takes ---- */
+
+enum { MANY = 400 };
+
+static void write_many(const own_memory *o, sp_storage *storages)
+{
+    for (int i = 0; i < MANY; i++) storages[i] = new_storage_on(o->device, 64, false);
+    for (int i = 0; i < MANY; i++) put_bytes(storages[i], 0, 64, i);
+    for (int i = 0; i < MANY; i++) CHECK_EQ_INT(first_other(storages[i], (uint8_t)i), -1);
+    for (int i = 0; i < MANY; i++) CHECK_OK(sp_storage_release(storages[i]));
+}
+
+/* A program cannot write again what the end of an access refuses. */
+TEST(ends_of_writes_wait_for_room_in_the_queue)
+{
+    sp_storage storages[MANY];
+    runtime_begin();
+    const sp_null_options options = {.queue_bytes = 32768};
+    own_memory o = {.device = open_own_memory_with(options)};
+    o.dev = rt_device(o.device)->dev;
+    o.stream = new_stream_on(o.device);
+    sp__null_set_latency(o.dev, MILLISECOND);
+    write_many(&o, storages);
+    own_memory_end(&o);
+}
+
+/* What is behind the access cannot run before it has ended. */
+TEST(ends_of_writes_need_no_room_among_what_is_in_flight)
+{
+    runtime_begin();
+    const sp_null_options options = {.max_in_flight = 4};
+    own_memory o = {.device = open_own_memory_with(options)};
+    o.dev = rt_device(o.device)->dev;
+    o.stream = new_stream_on(o.device);
+    const sp_storage storage = new_storage_on(o.device, 64, false);
+    const uint8_t value = 9;
+    void *data = NULL;
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data));
+    const sp_storage_range last = range_of(storage, 63, 1);
+    while (sp_storage_fill_async(o.stream, last, &value, 1) == SP_OK) {
+    }
+    CHECK_MESSAGE("in flight");
+    if (data != NULL) memset(data, 7, 64);
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
+    CHECK_OK(sp_stream_synchronize(o.stream));
+    CHECK_EQ_INT(first_other(storage, 7), 63);
+    CHECK_OK(sp_storage_release(storage));
+    own_memory_end(&o);
+}
+
 /* ---- always an access that waits ---- */
 
 typedef struct relay {
