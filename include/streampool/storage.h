@@ -163,7 +163,9 @@ typedef struct sp_memory_stats {
     uint64_t frees;
     uint64_t device_allocations; /* allocations that reached the device */
     uint64_t waits;              /* allocations that had to wait for pending work */
-    uint64_t pinned_bytes; /* host memory for inputs and outputs of runs on a cuda device, else 0 */
+    /* Host memory of a cuda device, in use and cached: of host accesses, uploads, and inputs and
+     * outputs of runs; else 0. Without sp_host_alloc's. */
+    uint64_t pinned_bytes;
 } sp_memory_stats;
 
 /* The counters of the device's allocator. */

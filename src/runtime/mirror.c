@@ -71,12 +71,39 @@ static bool has_open_read_locked(const sp_rt_storage *storage) SP_REQUIRES(&stor
     return false;
 }
 
-/* Large ones are kept for the reads that begin while another one is open. */
+/* Others are kept only for the reads that begin while another one is open. */
 static bool may_stay_locked(const sp_rt_storage *storage, const sp_mirror *mirror)
     SP_REQUIRES(&storage->lock)
 {
-    return mirror->bytes <= SP_MIRROR_KEPT_BYTES || storage->is_frozen ||
-           has_open_read_locked(storage);
+    return mirror->is_counted || storage->is_frozen || has_open_read_locked(storage);
+}
+
+/* Counts a mirror that the storage keeps next, if it is small enough and there is room. */
+static void mirror_count(sp_mirror *mirror)
+{
+    sp_atomic_u64 *kept = &mirror->device->kept_mirror_bytes;
+    if (mirror->bytes > SP_MIRROR_KEPT_BYTES) return;
+    mirror->is_counted =
+        sp_fetch_add_relaxed(kept, mirror->bytes) + mirror->bytes <= SP_MIRRORS_KEPT_BYTES;
+    if (!mirror->is_counted) sp_fetch_sub_relaxed(kept, mirror->bytes);
+}
+
+/* The mirror that the storage kept, or NULL, with its reference. */
+static sp_mirror *kept_remove_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
+{
+    sp_mirror *kept = storage->mirror;
+    storage->mirror = NULL;
+    if (kept != NULL && kept->is_counted) {
+        sp_fetch_sub_relaxed(&kept->device->kept_mirror_bytes, kept->bytes);
+        kept->is_counted = false;
+    }
+    return kept;
+}
+
+static void kept_drop_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
+{
+    sp_mirror *kept = kept_remove_locked(storage);
+    if (kept != NULL) sp__mirror_drop_locked(storage, kept);
 }
 
 static sp_mirror *mirror_retain(sp_mirror *mirror)
@@ -88,17 +115,16 @@ static sp_mirror *mirror_retain(sp_mirror *mirror)
 sp_mirror *sp__mirror_keep_locked(sp_rt_storage *storage, sp_mirror *mirror, uint32_t version)
 {
     sp_mirror *kept = storage->mirror;
-    if (version != storage->block.frontier.writes || !may_stay_locked(storage, mirror) ||
-        !sees_writes_locked(storage)) {
-        return kept;
-    }
+    if (version != storage->block.frontier.writes || !sees_writes_locked(storage)) return kept;
     if (kept != NULL && kept->version == version &&
         sp__mirror_covers(kept, mirror->offset, mirror->bytes)) {
         return kept;
     }
+    kept_drop_locked(storage);
+    mirror_count(mirror);
+    if (!may_stay_locked(storage, mirror)) return NULL;
     storage->mirror = mirror_retain(mirror);
     mirror->version = version;
-    if (kept != NULL) sp__mirror_drop_locked(storage, kept);
     return mirror;
 }
 
@@ -116,11 +142,8 @@ void sp__mirror_drop_locked(sp_rt_storage *storage, sp_mirror *mirror)
 
 sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage)
 {
-    sp_mirror *kept = storage->mirror;
-    if (kept != NULL && !may_stay_locked(storage, kept)) {
-        storage->mirror = NULL;
-        sp__mirror_drop_locked(storage, kept);
-    }
+    const sp_mirror *kept = storage->mirror;
+    if (kept != NULL && !may_stay_locked(storage, kept)) kept_drop_locked(storage);
     const bool are_shown_read = storage->is_frozen || has_open_read_locked(storage);
     sp_mirror *list = NULL;
     sp_mirror **place = &storage->ended_mirrors;
@@ -139,8 +162,7 @@ sp_mirror *sp__mirrors_detach_locked(sp_rt_storage *storage)
 
 sp_mirror *sp__mirrors_forget_locked(sp_rt_storage *storage)
 {
-    if (storage->mirror != NULL) sp__mirror_drop_locked(storage, storage->mirror);
-    storage->mirror = NULL;
+    kept_drop_locked(storage);
     sp_mirror *list = storage->ended_mirrors;
     storage->ended_mirrors = NULL;
     return list;
@@ -172,7 +194,7 @@ static sp_mirror *kept_take_locked(sp_rt_storage *storage, const sp_mirror_reque
     *is_current = is_newest && sees_writes_locked(storage) &&
                   sp__mirror_covers(kept, place->offset, place->binding.bytes);
     if (request->access == SP_READ) return *is_current ? mirror_retain(kept) : NULL;
-    storage->mirror = NULL;
+    (void)kept_remove_locked(storage);
     if ((*is_current || is_exact) && sp_load_acquire(&kept->users) == 1) return kept;
     sp__mirror_drop_locked(storage, kept);
     return NULL;

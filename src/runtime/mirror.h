@@ -2,13 +2,15 @@
 /* Mirrors: pinned host memory with bytes of a storage, for host accesses to memory that has no host
  * pointer. A read copies from the device before it begins, a write to the device when it ends.
  *
- * A storage keeps the last mirror, up to SP_MIRROR_KEPT_BYTES, and any while a read is open: while
+ * A storage keeps the last mirror, up to SP_MIRROR_KEPT_BYTES and, of all storages of the device,
+ * up to SP_MIRRORS_KEPT_BYTES, and any while a read is open: while
  * nothing has been written since, it is current, and a read needs no copy. A write takes it away.
  * That is known only of storages that the library orders itself: not of untracked or adopted ones,
  * nor of those that code outside the library uses. A frozen storage keeps one of all bytes, of any
  * size.
  *
  *     mirror->users == tickets that have it + 1 if the storage keeps it
+ *     mirror->is_counted  =>  its storage keeps it
  *     storage->mirror is current  <=>  its version is that of the storage's frontier
  *
  * Mirrors of the program's reads stay until all of these have ended: an end does not say which of
@@ -26,6 +28,7 @@
 #include "runtime/storage.h"
 
 #define SP_MIRROR_KEPT_BYTES ((uint64_t)1 << 20)
+#define SP_MIRRORS_KEPT_BYTES ((uint64_t)64 << 20) /* of a device's storages together */
 
 struct sp_mirror {
     sp_rt_device *device;
@@ -34,6 +37,7 @@ struct sp_mirror {
     uint64_t offset, bytes; /* of the storage */
     uint32_t version;       /* of the storage's frontier; guarded by the storage's lock */
     bool is_shown;          /* an access of the program has had it; guarded likewise */
+    bool is_counted;        /* in the device's kept_mirror_bytes; likewise */
     /* References. Raised under the storage's lock by one who has seen it there; released by any
      * thread, and the last one frees: acquire and release, so that it sees all uses. */
     sp_atomic_u32 users;

@@ -38,6 +38,7 @@ struct sp_rt_device {
     sp_submit_queues submit_queues;     /* see submit_queue.h */
     sp_run_queues run_queues;           /* see run_queue.h */
     sp_transfer_queues transfer_queues; /* see transfer.h */
+    sp_atomic_u64 kept_mirror_bytes;    /* see mirror.h; relaxed: a count */
 };
 
 /* Written by the thread that brings the runtime up or down, and by the fork handler, which turns

@@ -39,6 +39,32 @@ TEST(reads_beside_an_open_read_take_no_more_memory_each)
     own_memory_end(&o);
 }
 
+static uint64_t pinned_after_trim(const own_memory *o)
+{
+    CHECK_OK(sp_device_empty_cache(o->device));
+    return stats_of(o->device).pinned_bytes;
+}
+
+TEST(mirrors_that_are_kept_have_a_limit_together)
+{
+    enum { EACH = SP_MIRROR_KEPT_BYTES, COUNT = SP_MIRRORS_KEPT_BYTES / EACH + 8 };
+    static sp_storage storages[COUNT];
+    own_memory o = own_memory_begin();
+    for (int round = 0; round < 2; round++) { /* the second has as much room */
+        for (int i = 0; i < COUNT; i++) {
+            storages[i] = new_storage_on(o.device, EACH, false);
+            fill(o.stream, storages[i], 5);
+            read_once(storages[i], 5);
+            if (i % 3 == 0) put_bytes(storages[i], 0, EACH, 5);
+            read_once(storages[i], 5);
+        }
+        CHECK_EQ_U64(pinned_after_trim(&o), SP_MIRRORS_KEPT_BYTES);
+        for (int i = 0; i < COUNT; i++) CHECK_OK(sp_storage_release(storages[i]));
+        CHECK_EQ_U64(pinned_after_trim(&o), 0);
+    }
+    own_memory_end(&o);
+}
+
 /* A tensor's read is over when it returns. */
 TEST(reads_of_rows_beside_an_open_read_give_their_memory_back)
 {
