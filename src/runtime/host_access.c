@@ -128,8 +128,8 @@ static void place_find_locked(sp_rt_storage *storage, access_step *step) SP_REQU
         step->data = sp__memory_host_or_null(memory, storage->offset + step->range.offset);
         return;
     }
-    /* Of a frozen storage always all, for all later accesses too. */
-    const bool is_all = storage->is_frozen;
+    /* For the program of a frozen storage always all, for all later accesses too. */
+    const bool is_all = storage->is_frozen && !step->is_own;
     const sp_storage_range range = {.offset = is_all ? 0 : step->range.offset,
                                     .bytes = is_all ? storage->bytes : step->range.bytes};
     if (step->is_bare || range.bytes == 0) return;
@@ -250,20 +250,31 @@ static sp_status access_leave_begin(sp_rt_storage *storage, sp_storage handle,
                     (unsigned long long)handle.bits);
 }
 
-/* A frozen storage has no tickets: a reference keeps its memory while it is copied, and its mirror
- * stays as long as the storage. */
+/* What the program reads stays as long as the storage; an access of the library's own has a
+ * reference, and leaves the mirror to later ones if it is small. */
+static void frozen_mirror_use(sp_rt_storage *storage, access_step *step, sp_mirror *mirror)
+{
+    const uint32_t version = step->wanted.version;
+    const sp_mirror *used = mirror;
+    sp_mutex_lock(&storage->lock);
+    if (!step->is_own) {
+        used = sp__mirror_keep_locked(storage, mirror, version);
+    } else if (mirror->bytes == storage->bytes && mirror->bytes <= SP_MIRROR_KEPT_BYTES) {
+        (void)sp__mirror_keep_locked(storage, mirror, version);
+    }
+    step->data = sp__mirror_at(used, step->range.offset);
+    sp_mutex_unlock(&storage->lock);
+    if (step->is_own) step->mirror = mirror;
+    else sp__mirror_release(mirror);
+}
+
+/* A frozen storage has no tickets: a reference keeps its memory while it is copied. */
 static sp_status frozen_mirror(sp_rt_storage *storage, access_step *step)
 {
     SP_TRY(sp_storage_retain(step->range.storage));
     sp_mirror *mirror = NULL;
     const sp_status status = sp__mirror_acquire(storage, &step->wanted, &mirror);
-    if (status == SP_OK) {
-        sp_mutex_lock(&storage->lock);
-        const sp_mirror *kept = sp__mirror_keep_locked(storage, mirror, step->wanted.version);
-        step->data = sp__mirror_at(kept, step->range.offset);
-        sp_mutex_unlock(&storage->lock);
-        sp__mirror_release(mirror);
-    }
+    if (status == SP_OK) frozen_mirror_use(storage, step, mirror);
     (void)sp_storage_release(step->range.storage);
     return status;
 }
@@ -310,6 +321,7 @@ static sp_status own_begin(access_step *step, sp_own_access *out)
     step->is_own = true;
     SP_TRY(access_begin(step));
     out->ticket = step->ticket;
+    out->mirror = step->ticket == NULL ? step->mirror : NULL;
     out->data = step->data;
     return SP_OK;
 }

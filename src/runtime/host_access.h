@@ -6,12 +6,14 @@
 #include <streampool/storage.h>
 
 typedef struct sp_host_ticket sp_host_ticket;
+typedef struct sp_mirror sp_mirror;
 
 /* An access of a call, which ends it before it returns. Unlike those of the program it is ended by
  * its ticket, so its end is never taken for that of another one. */
 typedef struct sp_own_access {
     sp_storage storage;
-    sp_host_ticket *ticket; /* NULL: of a frozen storage */
+    sp_host_ticket *ticket; /* NULL: of a frozen storage, */
+    sp_mirror *mirror;      /* then a reference to what is read, or NULL: the memory itself */
     void *data; /* the first byte of the range; NULL if that is empty, or of a bare one */
 } sp_own_access;
 

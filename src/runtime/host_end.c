@@ -137,9 +137,25 @@ sp_status sp_storage_host_end(sp_storage handle, sp_access access)
     return sp__fail(SP_INVALID, "no host access of this kind is open on the storage");
 }
 
+/* A read of the program may have it, too. */
+static void frozen_mirror_drop(const sp_own_access *access)
+{
+    sp_mirror *unused = access->mirror;
+    sp_rt_storage *storage = sp__storage_peek(access->storage);
+    if (sp__storage_lock(storage, access->storage)) {
+        sp__mirror_drop_locked(storage, access->mirror);
+        unused = sp__mirrors_detach_locked(storage);
+        sp_mutex_unlock(&storage->lock);
+    }
+    sp__mirrors_release(unused);
+}
+
 sp_status sp__host_end_own(const sp_own_access *access)
 {
-    if (access->ticket == NULL) return SP_OK;
+    if (access->ticket == NULL) {
+        if (access->mirror != NULL) frozen_mirror_drop(access);
+        return SP_OK;
+    }
     sp_rt_storage *storage = sp__storage_peek(access->storage);
     if (!sp__storage_lock(storage, access->storage)) return SP_INVALID; /* has ended it */
     sp__host_ticket_unlink_locked(storage, access->ticket);

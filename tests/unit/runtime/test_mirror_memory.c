@@ -92,6 +92,34 @@ TEST(reads_of_rows_beside_an_open_read_give_their_memory_back)
     own_memory_end(&o);
 }
 
+TEST(a_tensors_read_of_a_part_of_a_frozen_storage_takes_no_more_than_the_part)
+{
+    enum { PART = 4096 };
+    static const int64_t shape[] = {LARGE};
+    static uint8_t got[PART];
+    own_memory o = own_memory_begin();
+    sp_tensor tensor, part;
+    sp_tensor_info info;
+    CHECK_OK(sp_tensor_create(o.device, SP_U8, 1, shape, &tensor));
+    CHECK_OK(sp_tensor_get_info(tensor, &info));
+    fill(o.stream, info.storage, 5);
+    CHECK_OK(sp_storage_freeze(info.storage));
+    CHECK_OK(sp_tensor_slice(tensor, 0, 100, PART, 1, &part));
+    for (int i = 0; i < ROUNDS; i++) {
+        CHECK_OK(sp_tensor_read(part, got, sizeof got));
+        CHECK(got[0] == 5 && memcmp(got, got + 1, PART - 1) == 0);
+    }
+    CHECK_EQ_U64(mirrors_in_use(&o), 0);
+    CHECK_EQ_U64(pinned_after_trim(&o), 0);
+    read_once(info.storage, 5); /* stays */
+    CHECK_EQ_U64(pinned_after_trim(&o), LARGE);
+    CHECK_OK(sp_tensor_read(part, got, sizeof got));
+    CHECK_OK(sp_tensor_release(part));
+    CHECK_OK(sp_tensor_release(tensor));
+    CHECK_EQ_U64(pinned_after_trim(&o), 0);
+    own_memory_end(&o);
+}
+
 /* The end of a read of a frozen storage, which has no ticket, may be taken for that of an earlier
  * one, which has. */
 TEST(the_bytes_of_a_read_stay_though_the_storage_is_frozen_meanwhile)
