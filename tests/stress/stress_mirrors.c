@@ -4,6 +4,8 @@
  * of a storage are equal whenever an access to it begins. */
 #include "stress.h"
 
+#include <streampool/tensor.h>
+
 #include <string.h>
 
 #include "device/null/null.h"
@@ -138,6 +140,31 @@ static void move_replace(mover *m)
     CHECK_OK(sp_storage_release((sp_storage){old}));
 }
 
+/* By a view of any part: such accesses are the library's own. */
+static void move_tensor(mover *m)
+{
+    unsigned char bytes[BYTES];
+    const sp_storage storage = any_storage(m);
+    const bool is_whole = random_next(&m->random) % 4 == 0;
+    const uint64_t offset = is_whole ? 0 : random_next(&m->random) % BYTES;
+    const int64_t count =
+        is_whole ? BYTES : 1 + (int64_t)(random_next(&m->random) % (BYTES - offset));
+    sp_tensor tensor;
+    if (sp_storage_retain(storage) != SP_OK) return;
+    const sp_status status =
+        sp_tensor_from_storage(storage, offset, SP_U8, 1, &count, NULL, &tensor);
+    CHECK_OK(status);
+    if (status == SP_OK) {
+        const sp_status got = sp_tensor_read(tensor, bytes, (uint64_t)count);
+        note(m, got);
+        CHECK(got != SP_OK || are_equal(bytes, (uint64_t)count));
+        memset(bytes, (int)random_next(&m->random), sizeof bytes);
+        if (count == BYTES) note(m, sp_tensor_write(tensor, bytes, sizeof bytes));
+        CHECK_OK(sp_tensor_release(tensor));
+    }
+    CHECK_OK(sp_storage_release(storage));
+}
+
 typedef struct host_read {
     sp_storage storage;
     mover m;
@@ -172,9 +199,9 @@ static void move_function(mover *m)
 
 static void move_about(void *arg, uint32_t index)
 {
-    static void (*const moves[])(mover *) = {move_fill,    move_copy,    move_read, move_read,
-                                             move_write,   move_write,   move_nest, move_freeze,
-                                             move_replace, move_function};
+    static void (*const moves[])(mover *) = {move_fill,    move_copy,     move_read,   move_read,
+                                             move_write,   move_write,    move_nest,   move_freeze,
+                                             move_replace, move_function, move_tensor, move_tensor};
     mirrors *self = arg;
     mover m = {.self = self, .random = random_seed(index), .device = index % DEVICES};
     m.stream = new_stream_on(self->devices[m.device]);
