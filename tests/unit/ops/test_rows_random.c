@@ -65,6 +65,8 @@ static const rows_pattern patterns[] = {
     {"Einsum", 12, NEWEST, "f32", "T[a,b,c] T[a,d,c]", "equation='bik,bjk->jbi'", 1},
     {"Einsum", 12, NEWEST, "f32", "<T[a,b,c] T[c,d]|T[b,a,c] T[1,c,d]|T[1,b,c] T[a,c,d]>", "equation='...ij,...jk->...ik'", 1},
     {"Einsum", 12, NEWEST, "f32", "T[a,b] T[a,c]", "equation='ij,ik->jk'", 1},
+    {"Einsum", 12, NEWEST, "f32", "<T[a,b] T[1,c]|T[1,b] T[a,c]|T[a,b] T[a,c]>", "equation='ij,ik->kij'", 1},
+    {"Einsum", 12, NEWEST, "f32", "<T[a,b] T[1,c]|T[a,1] T[b,c]>", "equation='ij,jk->ik'", 1},
     {"Einsum", 12, NEWEST, "f32", "T[a,b,b]", "equation='ijj->ji'", 1},
     {"Einsum", 12, NEWEST, "f32", "T[a,b,c]", "equation='ijk->ji'", 1},
     {"Elu", 6, NEWEST, HALVES, ANY_SHAPE, "", 1},

@@ -78,23 +78,30 @@ static char printed_letter(uint8_t label)
     return (char)(label < 26 ? 'A' + label : 'a' + label - 26);
 }
 
-/* A place of the ellipsis broadcasts, a letter has one size. */
-static sp_status set_size(sp_equation *e, uint8_t label, bool is_new, int64_t size)
+static sp_status bad_size(uint8_t label, int64_t known, int64_t size)
 {
-    int64_t *known = &e->sizes[label];
-    if (is_new || *known == size) {
-        *known = size;
-        return SP_OK;
-    }
     if (label < SP_EQUATION_LETTERS) {
         return sp__fail(SP_MISMATCH, "index '%c' has the sizes %" PRId64 " and %" PRId64,
-                        printed_letter(label), *known, size);
+                        printed_letter(label), known, size);
     }
-    if (*known != 1 && size != 1) {
-        return sp__fail(SP_MISMATCH, "the ellipsis has the sizes %" PRId64 " and %" PRId64, *known,
-                        size);
+    return sp__fail(SP_MISMATCH, "the ellipsis has the sizes %" PRId64 " and %" PRId64, known,
+                    size);
+}
+
+/* The size of a label in one operand. The axes of a diagonal have one size; a size of 1 repeats
+ * along the other operand's, as NumPy, PyTorch and ONNX Runtime have it. */
+static sp_status set_size(sp_equation *e, uint32_t index, uint8_t label, int64_t size, int64_t *own)
+{
+    int64_t *known = &e->sizes[label];
+    if (e->operands[index].has[label] && own[label] != size) {
+        return bad_size(label, own[label], size);
     }
-    if (*known == 1) *known = size;
+    own[label] = size;
+    const bool is_known = e->operands[0].has[label] || e->operands[index].has[label];
+    if (is_known && *known != size && *known != 1 && size != 1) {
+        return bad_size(label, *known, size);
+    }
+    if (!is_known || *known == 1) *known = size;
     return SP_OK;
 }
 
@@ -106,6 +113,7 @@ static sp_status bind_operand(const reader *r, const term *t, const sp_shape *sh
         return sp__fail(SP_MISMATCH, "equation '%s' has %" PRIu32 " indices for shape %s",
                         sp__text_print(r->whole).text, t->count, sp__shape_print(shape).text);
     }
+    int64_t own[SP_EQUATION_LABELS];
     const uint32_t places = shape->rank - t->count;
     for (uint32_t axis = 0; axis < shape->rank; axis++) {
         uint8_t label;
@@ -113,8 +121,7 @@ static sp_status bind_operand(const reader *r, const term *t, const sp_shape *sh
         else if (axis < t->before + places) {
             label = (uint8_t)(SP_EQUATION_LABELS - places + axis - t->before);
         } else label = t->letters[axis - places];
-        const bool is_new = !e->operands[0].has[label] && !o->has[label];
-        SP_TRY(set_size(e, label, is_new, shape->dims[axis]));
+        SP_TRY(set_size(e, index, label, shape->dims[axis], own));
         o->labels[axis] = label;
         o->has[label] = true;
     }

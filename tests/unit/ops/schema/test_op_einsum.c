@@ -216,6 +216,32 @@ TEST(the_ellipsis_broadcasts)
     data_free(in, 2);
 }
 
+/* As if the operand had no such axis. */
+TEST(an_index_of_size_1_repeats_along_the_other_operand)
+{
+    const struct {
+        const char *equation, *other;
+        sp_shape a, b, plain;
+    } rows[] = {{"ij,ik->ijk", "ij,k->ijk", SHAPE(3, 4), SHAPE(1, 5), SHAPE(5)},
+                {"ij,jk->ik", "ij,k->ik", SHAPE(3, 4), SHAPE(1, 5), SHAPE(5)},
+                {"ij,iik->jk", "ij,k->jk", SHAPE(3, 4), SHAPE(1, 1, 5), SHAPE(5)},
+                {"iij,ik", "iij,k->jk", SHAPE(3, 3, 4), SHAPE(1, 5), SHAPE(5)},
+                {"ij...,j...->i...", "ijab,b->iab", SHAPE(2, 3, 4, 5), SHAPE(1, 1, 5), SHAPE(5)}};
+    data_random random = {18};
+    for (size_t i = 0; i < SP_COUNT_OF(rows); i++) {
+        sp_array in[2] = {data_floats(&random, &rows[i].a), data_floats(&random, &rows[i].b)};
+        sp_array one, two, without[2] = {in[0], in[1]};
+        REQUIRE_OK(run(rows[i].equation, in, 2, SP_CPU_PORTABLE, &one));
+        without[1].shape = rows[i].plain;
+        REQUIRE_OK(run(rows[i].other, without, 2, SP_CPU_PORTABLE, &two));
+        CHECK(sp__shape_equal(&one.shape, &two.shape));
+        CHECK_EQ_MEM(one.data, two.data, (size_t)one.bytes);
+        sp__array_deinit(&one);
+        sp__array_deinit(&two);
+        data_free(in, 2);
+    }
+}
+
 TEST(a_sum_of_no_elements_is_zero)
 {
     data_random random = {15};
@@ -244,6 +270,7 @@ TEST(bad_equations_are_refused_with_the_reason)
                 {"i,jk", 2, SP_MISMATCH, "1 indices for shape [3,4]"},
                 {"ijk...,jk", 2, SP_MISMATCH, "3 indices for shape [3,4]"},
                 {"ij,ik->jk", 2, SP_MISMATCH, "index 'i' has the sizes 3 and 4"},
+                {"ii,jk", 2, SP_MISMATCH, "index 'i' has the sizes 3 and 4"},
                 {"...,...", 2, SP_MISMATCH, "the ellipsis has the sizes"},
                 {"ij,jk,kl", 3, SP_UNSUPPORTED, "more than two inputs"}};
     data_random random = {16};
