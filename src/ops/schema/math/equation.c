@@ -218,6 +218,7 @@ sp_status sp__equation_read(const sp_op_call *call, sp_equation *out)
         set_strides(&call->inputs[i].shape, out, &out->operands[i]);
     }
     SP_TRY(reader_take(&r, "->") ? read_output(&r, out) : imply_output(&r, out));
-    if (reader_peek(&r) != '\0') return bad_equation(&r, "its end cannot be read");
+    (void)reader_peek(&r);
+    if (r.rest.len > 0) return bad_equation(&r, "its end cannot be read");
     return SP_OK;
 }

@@ -87,10 +87,9 @@ static void expect(const plain_equation *e, const sp_array *in, float *out)
     } while (step(e, e->terms[2], at));
 }
 
-static sp_status run(const char *equation, const sp_array *in, uint32_t count, sp_cpu_isa isa,
-                     sp_array *out)
+static sp_status run_text(sp_text text, const sp_array *in, uint32_t count, sp_cpu_isa isa,
+                          sp_array *out)
 {
-    const sp_text text = sp__text(equation);
     const sp_attribute attribute = data_attribute_text("equation", &text);
     const data_call call = {.op = "Einsum",
                             .version = 12,
@@ -101,6 +100,12 @@ static sp_status run(const char *equation, const sp_array *in, uint32_t count, s
                             .output_count = 1,
                             .isa = isa};
     return data_run_op(&call, out);
+}
+
+static sp_status run(const char *equation, const sp_array *in, uint32_t count, sp_cpu_isa isa,
+                     sp_array *out)
+{
+    return run_text(sp__text(equation), in, count, isa, out);
 }
 
 static void check_plain(const plain_equation *e, data_random *random)
@@ -283,6 +288,19 @@ TEST(bad_equations_are_refused_with_the_reason)
         CHECK_MESSAGE(rows[i].message);
     }
     data_free(in, 3);
+}
+
+/* The text of a file may have any bytes. */
+TEST(a_zero_byte_is_not_the_end_of_an_equation)
+{
+    static const char text[] = "ij->i\0j";
+    const sp_shape shape = SHAPE(3, 4);
+    data_random random = {19};
+    sp_array in = data_floats(&random, &shape), out;
+    CHECK_STATUS(run_text((sp_text){text, sizeof text - 1}, &in, 1, SP_CPU_PORTABLE, &out),
+                 SP_CORRUPT);
+    CHECK_MESSAGE("its end");
+    data_free(&in, 1);
 }
 
 TEST(more_axes_than_a_tensor_has_are_refused)
