@@ -128,3 +128,12 @@ def test_infinities_are_those_of_the_module():
     assert streampool.torch.compile(Overflowing(), x)(x)[:, 0].isinf().all()
     signs = torch.tensor([-1.0, 1.0])
     _refuse(Returns(lambda y: Overflowing()(y) * (signs if len(y) > 3 else 1)), x)
+
+
+def test_the_difference_of_a_result_with_infinities_is_a_number():
+    module = Wrong(Returns(lambda x: torch.cat([x / 0, x], 1)), 0.5)
+    with pytest.raises(CompileError, match="the largest difference is 0.5"):
+        streampool.torch.compile(module, torch.rand(3, 4))
+    signs = Returns(lambda x: x / (0.0 if len(x) > 3 else -0.0))
+    with pytest.raises(CompileError, match="the largest difference is inf"):
+        streampool.torch.compile(signs, torch.rand(3, 4))
