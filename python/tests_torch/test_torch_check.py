@@ -130,6 +130,30 @@ def test_infinities_are_those_of_the_module():
     _refuse(Returns(lambda y: Overflowing()(y) * (signs if len(y) > 3 else 1)), x)
 
 
+def _rounded(x):
+    """Where an element is 0.5, it is 0 in single and 1 in double precision. -1e9 is no term of it."""
+    masked = x.masked_fill(x > 9, -1e9)
+    return torch.round(x + 1e-9) + masked.exp() * 1e-3
+
+
+def test_one_element_that_differs_in_double_precision_excuses_few_others():
+    x = torch.rand(3, 100)
+    x[0, 0], x[0, 1] = 0.5, 10
+    streampool.torch.compile(Wrong(Returns(_rounded), 0.0), x)
+    _refuse(Wrong(Returns(_rounded), 0.9), x)
+
+
+def test_a_result_that_is_infinite_in_double_precision_excuses_nothing():
+    """So is its largest term."""
+    def scaled(x):
+        largest = x.new_tensor(torch.finfo(x.dtype).max)
+        return (x * largest) * (1 / largest if x.dtype == torch.float32 else 2 / x)
+
+    x = 0.5 + 0.1 * torch.rand(3, 4)
+    streampool.torch.compile(Wrong(Returns(scaled), 0.0), x)
+    _refuse(Wrong(Returns(scaled), 0.5), x)
+
+
 def test_the_difference_of_a_result_with_infinities_is_a_number():
     module = Wrong(Returns(lambda x: torch.cat([x / 0, x], 1)), 0.5)
     with pytest.raises(CompileError, match="the largest difference is 0.5"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A module's results in double precision: how far rounding takes its own results from them."""
 import copy
+import math
 
 import torch
 import torch.overrides
@@ -25,16 +26,16 @@ class Exact:
         self._largest = largest
 
     def of(self, example, output, want):
-        """(the output in double precision, the largest error of `want`), or None where it does not
-        tell what rounding does: of another form, or further off than rounding takes it."""
+        """The output in double precision, or None where it does not tell what rounding does: of another
+        form, or further off than rounding takes it."""
         exact = self._outputs[example][output]
         if not exact.is_floating_point() or exact.shape != want.shape:
             return None
         error = (exact.double() - want.double())[torch.isfinite(want)].abs()
         largest = float(error.max()) if error.numel() else 0.0
-        if not largest <= _MOST[want.dtype] * self._largest[example]:
+        if not (math.isfinite(largest) and largest <= _MOST[want.dtype] * self._largest[example]):
             return None
-        return exact.double(), largest
+        return exact.double()
 
 
 def _magnitude(tensor):
