@@ -5,6 +5,7 @@
 
 #include <streampool/dlpack.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -39,10 +40,23 @@ struct Imported : Completed {
     sp_dlpack_managed *versioned; /* the producer's; one of the two */
     OldManaged *old;
     sp_py_completion_list *list;
+    uint64_t bytes; /* of the elements */
 };
+
+/* Of what is in the memory list: pushes add, drains subtract. Orders nothing. process-wide: as the
+ * list */
+std::atomic<uint64_t> waiting_bytes;
+/* So much does not wait for a drain of many at a time: other libraries may need it. */
+constexpr uint64_t most_waiting_bytes = uint64_t{64} << 20;
+
+bool is_much_waiting()
+{
+    return waiting_bytes.load(std::memory_order_relaxed) >= most_waiting_bytes;
+}
 
 void delete_imported(Imported *imported)
 {
+    waiting_bytes.fetch_sub(imported->bytes, std::memory_order_relaxed);
     if (imported->versioned != nullptr) {
         if (imported->versioned->deleter != nullptr) {
             imported->versioned->deleter(imported->versioned);
@@ -64,9 +78,11 @@ void push_imported(sp_dlpack_managed *managed)
 {
     auto *imported = static_cast<Imported *>(managed->manager_ctx);
     sp_py_completion_list *list = imported->list;
+    waiting_bytes.fetch_add(imported->bytes, std::memory_order_relaxed);
     sp_py_completion_list_retain(list);
-    sp_py_completion_list_push(list, &imported->link);
+    sp_py_completion_list_push(list, &imported->link); /* it may have been deleted after this */
     sp_py_completion_list_release(list);
+    if (is_much_waiting()) sp_py_completion_list_wake(default_list()->list);
 }
 
 /* The names say whether a consumer has taken the tensor: of several that try, one gets it. */
@@ -110,8 +126,17 @@ sp_dlpack_import_options options_of(nb::handle device, nb::handle stream)
     return options;
 }
 
+uint64_t bytes_of(const sp_dlpack_view &view)
+{
+    uint64_t bytes = (uint64_t{view.dtype.bits} * view.dtype.lanes + 7) / 8;
+    for (int32_t i = 0; i < view.ndim; i++) bytes *= static_cast<uint64_t>(view.shape[i]);
+    return bytes;
+}
+
 TensorObject import_capsule(nb::handle object, nb::handle device, nb::handle stream)
 {
+    /* This thread may be faster than the drainer, which waits for the interpreter's lock. */
+    if (is_much_waiting()) memory_list()->take();
     const sp_dlpack_import_options options = options_of(device, stream);
     Capsule capsule = {object, false};
     auto imported = std::make_unique<Imported>();
@@ -137,6 +162,7 @@ TensorObject import_capsule(nb::handle object, nb::handle device, nb::handle str
         unlocked([&] { return sp_tensor_from_dlpack(&imported->managed, &options, &handle); });
     if (status != SP_OK) capsule.give_back();
     check(status);
+    imported->bytes = bytes_of(imported->managed.dl_tensor);
     imported->list = memory_list()->list;
     sp_py_completion_list_retain(imported->list);
     (void)imported.release();

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors, and their exchange with other libraries without a copy."""
 import gc
+import subprocess
+import sys
 import time
 import weakref
 
@@ -45,6 +47,44 @@ def test_the_producer_gets_its_memory_back():
         gc.collect()
         assert time.monotonic() < deadline
         time.sleep(0.001)
+
+
+GIVEN_BACK_BY_AN_IMPORT = """
+import time, weakref
+import numpy as np
+from streampool import _core
+
+def imported(count):
+    array = np.empty(count, np.float32)
+    _core.import_dlpack(array.__dlpack__())
+    return weakref.ref(array)
+
+alive, deadline = imported(1 << 26), time.monotonic() + 10
+while alive() is not None:
+    assert time.monotonic() < deadline
+    imported(1)
+"""
+
+
+def test_much_memory_is_given_back_by_the_next_import():
+    """Not only by the drainer, which may wait for the interpreter's lock: here there is none."""
+    subprocess.run([sys.executable, "-c", GIVEN_BACK_BY_AN_IMPORT], check=True, timeout=60)
+
+
+def test_much_memory_is_given_back_without_a_wait_for_more():
+    def seconds():
+        array = np.empty(1 << 26, np.float32)
+        alive = weakref.ref(array)
+        tensor = streampool.from_dlpack(array)
+        del array
+        begin = time.monotonic()
+        del tensor
+        while alive() is not None:
+            assert time.monotonic() < begin + 30
+            time.sleep(0.0001)
+        return time.monotonic() - begin
+
+    assert min(seconds() for _ in range(50)) < 0.01  # what is little waits so long
 
 
 def test_a_consumer_keeps_the_tensor():
