@@ -2,6 +2,7 @@
 #include "model.hpp"
 
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -61,13 +62,15 @@ struct LoadOptions {
     std::string cpu_ops;
 };
 
+/* By sp_precision. */
+constexpr const char *precisions[] = {"default", "tf32", "f16", "bf16"};
+
 sp_precision precision_of(nb::handle value)
 {
     const std::string text = text_of(value, "precision");
-    if (text == "default") return SP_PRECISION_DEFAULT;
-    if (text == "tf32") return SP_PRECISION_TF32;
-    if (text == "f16") return SP_PRECISION_F16;
-    if (text == "bf16") return SP_PRECISION_BF16;
+    for (size_t i = 0; i < std::size(precisions); i++) {
+        if (text == precisions[i]) return static_cast<sp_precision>(i);
+    }
     raise_value("precision is '%s'; it can be 'default', 'tf32', 'f16' or 'bf16'", text.c_str());
 }
 
@@ -161,6 +164,7 @@ nb::dict info_of(const Model &model)
     SP_PY_FIELD(batches);
     SP_PY_FIELD(batched_runs);
 #undef SP_PY_FIELD
+    all["precision"] = precisions[info.precision];
     return all;
 }
 

@@ -61,7 +61,7 @@ def test_arguments_of_another_type(linear):
         streampool.load(onnx_writer.linear(), precision=16)
     with pytest.raises(Error, match="precision bf16 needs a cuda device"):
         streampool.load(onnx_writer.linear(), precision="bf16")
-    streampool.load(onnx_writer.linear(), precision="default")
+    assert streampool.load(onnx_writer.linear(), precision="default").info["precision"] == "default"
     with pytest.raises(TypeError, match="max_run_bytes is an integer"):
         streampool.load(onnx_writer.linear(), max_run_bytes=1e9)
     with pytest.raises(ValueError, match="max_run_bytes is -1"):

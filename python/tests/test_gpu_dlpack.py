@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of a GPU by DLPack: on the GPU, or on the simulated driver, if one is built."""
+"""Tensors of a GPU by DLPack, and models with a precision: on the GPU, or on the simulated driver, if one is built."""
 import os
 import pathlib
 import subprocess
@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import onnx_writer
 import streampool
 
 FAKE_DRIVER = (pathlib.Path(__file__).resolve().parents[2] /
@@ -89,3 +90,10 @@ def test_an_array_of_a_gpu_is_no_array_of_the_host():
         streampool.tensor(producer)
     with pytest.raises(streampool.Error, match="there is no cuda:7"):
         streampool.from_dlpack(Producer(producer.tensor, 7))
+
+
+@needs_gpu
+def test_a_model_tells_its_precision():
+    for precision in ("default", "tf32", "f16", "bf16"):
+        model = streampool.load(onnx_writer.linear(), "cuda:0", precision=precision)
+        assert model.info["precision"] == precision
