@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """compile()'s comparison of results that are small leftovers of larger terms: right ones and wrong ones."""
+import copy
 import random
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import nn
 
 import streampool.torch
-from streampool.torch import CompileError
+from streampool.torch import CompileError, _compile
 from conftest import own_results
 
 
@@ -161,3 +162,26 @@ def test_the_difference_of_a_result_with_infinities_is_a_number():
     signs = Returns(lambda x: x / (0.0 if len(x) > 3 else -0.0))
     with pytest.raises(CompileError, match="the largest difference is inf"):
         streampool.torch.compile(signs, torch.rand(3, 4))
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Loads with a precision as far as the CPU has one: the file that was loaded first instead, which is
+    to be that of a module with rounded weights."""
+    load, files = _compile.load, []
+
+    def loaded(data, device, **options):
+        files.append(bytes(data))
+        is_narrow = options.pop("precision", "default") != "default"
+        return load(files[0] if is_narrow else data, device, **options)
+
+    monkeypatch.setattr(_compile, "load", loaded)
+
+
+def test_the_rounding_of_a_precision_is_no_difference(narrow):
+    module, x = nn.Linear(64, 8), torch.randn(3, 64)
+    rounded = copy.deepcopy(module).bfloat16().float()
+    own = streampool.torch.compile(Wrong(rounded, 0.0), x)(x)
+    assert torch.equal(streampool.torch.compile(Wrong(module, 0.0), x, precision="bf16")(x), own)
+    with pytest.raises(CompileError, match="does not give the module's results"):
+        streampool.torch.compile(Wrong(module, 0.5), x, precision="bf16")

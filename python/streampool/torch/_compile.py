@@ -46,6 +46,16 @@ def _load(exported, what, device, options):
                            error.status) from error
 
 
+def _judged(compiled, exported, device, options):
+    """What the check runs: of a model with a precision one without, since that rounds more than a
+    mistake may."""
+    if options.get("precision", "default") == "default":
+        return compiled
+    plain = {name: value for name, value in options.items() if name != "precision"}
+    model = _load(exported, compiled._name, device, plain)
+    return CompiledModule(compiled._name, model, compiled._arguments, exported)
+
+
 def compile(module: torch.nn.Module, example_inputs: typing.Any, *, example_kwargs: "dict | None" = None,
             dynamic_batch: "bool | dict[str, int]" = True, check: bool = True, device: typing.Any = "cpu",
             **options: typing.Any) -> CompiledModule:
@@ -63,7 +73,8 @@ def compile(module: torch.nn.Module, example_inputs: typing.Any, *, example_kwar
     check: the result is compared with the module's own, on the example and on one more row; a
     difference of more than 1e-4 of an output's largest magnitude is an error, unless the module's own
     result in double precision shows that its rounding is of that size: an output may be what is left of
-    larger terms. Modules whose results are random need check=False.
+    larger terms. With a precision it is the result without it that is compared, of a second model that
+    is loaded meanwhile. Modules whose results are random need check=False.
 
     The module is exported in eval mode, by PyTorch's exporter to ONNX; its parameters, buffers and
     control flow are frozen: later changes of the module do not reach the function. The module is as
@@ -86,5 +97,6 @@ def compile(module: torch.nn.Module, example_inputs: typing.Any, *, example_kwar
     arguments.tensors = None  # they are not needed again
     compiled = CompiledModule(what, _load(exported, what, device, options), arguments, exported)
     if check:
-        _check(compiled._run, exported, what, lambda: exact(module, arguments, exported))
+        judged = _judged(compiled, exported, device, options)
+        _check(judged._run, exported, what, lambda: exact(module, arguments, exported))
     return compiled
