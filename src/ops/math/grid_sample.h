@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a coordinate of a GridSample reads along one axis, and with which weights. Computed in
- * double, without fused operations; the weights are then rounded to float. One text for all devices
- * (math_f32.h); after the constants of ops/copy_constants.h. */
+ * double, without fused operations, the nearest pixel in float; the weights are then rounded to
+ * float. One text for all devices (math_f32.h); after the constants of ops/copy_constants.h. */
 #ifndef SP_OPS_MATH_GRID_SAMPLE_H
 #define SP_OPS_MATH_GRID_SAMPLE_H
 
@@ -49,12 +49,26 @@ SP_MATH_INLINE sp_grid_ends sp_grid_ends_of(int64_t size, bool align_corners)
     return ends;
 }
 
-/* Of a grid's number, within 2^50; a NaN is far below the axis. */
+/* Of a grid's number. */
 SP_MATH_INLINE sp_f64 sp_grid_coordinate(sp_f32 number, int64_t size, bool align_corners)
 {
-    const sp_f64 wide = (double)size, far = 1125899906842624.0;
+    const sp_f64 wide = (double)size;
     const sp_f64 own = (double)number, from = own + 1.0;
-    const sp_f64 x = align_corners ? from * 0.5 * (wide - 1.0) : (from * wide - 1.0) * 0.5;
+    return align_corners ? from * 0.5 * (wide - 1.0) : (from * wide - 1.0) * 0.5;
+}
+
+/* The pixel nearest to it. In float, as in PyTorch and ONNX Runtime: grids often have places
+ * between two pixels, whose numbers are rounded, and the rounding here decides for one of them. */
+SP_MATH_INLINE sp_f64 sp_grid_nearest(sp_f32 number, int64_t size, bool align_corners)
+{
+    const sp_f32 wide = (float)size, last = (float)(size - 1), from = number + 1.0f;
+    return (double)(align_corners ? from * 0.5f * last : (from * wide - 1.0f) * 0.5f);
+}
+
+/* Within 2^50; a NaN is far below the axis. */
+SP_MATH_INLINE sp_f64 sp_grid_bounded(sp_f64 x)
+{
+    const sp_f64 far = 1125899906842624.0;
     return x > far ? far : x >= -far ? x : -far;
 }
 
@@ -99,13 +113,15 @@ SP_MATH_INLINE sp_grid_taps sp_grid_taps_of(sp_f32 number, int64_t size,
 {
     const sp_grid_ends ends = sp_grid_ends_of(size, k->align_corners);
     const sp_f64 last = (double)(size - 1);
-    sp_f64 x = sp_grid_coordinate(number, size, k->align_corners);
-    if (k->mode == SP_GRID_NEAREST) x = sp_grid_round(x);
+    const bool is_nearest = k->mode == SP_GRID_NEAREST;
+    sp_f64 x = sp_grid_bounded(is_nearest ? sp_grid_nearest(number, size, k->align_corners)
+                                          : sp_grid_coordinate(number, size, k->align_corners));
+    if (is_nearest) x = sp_grid_round(x);
     /* The taps of a cubic are clamped each. */
     const bool is_clamped = k->padding == SP_GRID_BORDER && k->mode != SP_GRID_CUBIC;
     if (is_clamped) x = x < 0.0 ? 0.0 : x > last ? last : x;
     if (k->padding == SP_GRID_REFLECTION) x = sp_grid_reflect(x, ends);
-    sp_f64 low = k->mode == SP_GRID_NEAREST ? sp_grid_round(x) : sp_grid_floor(x);
+    sp_f64 low = is_nearest ? sp_grid_round(x) : sp_grid_floor(x);
     const sp_f64 part = x - low;
     sp_grid_taps taps;
     taps.count = 1;

@@ -37,7 +37,10 @@ static double place_of(const grid_case *g, float number, int64_t size)
 {
     const double n = (double)number, d = (double)size;
     const double x = g->align_corners ? (n + 1) / 2 * (d - 1) : ((n + 1) * d - 1) / 2;
-    return padded(g, g->mode == 1 ? nearbyint(x) : x, size);
+    if (g->mode != 1) return padded(g, x, size);
+    const float f = (float)size;
+    const float near = g->align_corners ? (number + 1) / 2 * (f - 1) : ((number + 1) * f - 1) / 2;
+    return padded(g, nearbyint((double)near), size);
 }
 
 /* The pixel of a tap, or -1. */
@@ -145,6 +148,35 @@ TEST(values_are_those_of_the_definition)
                              .height = sizes[i / 18][0],
                              .width = sizes[i / 18][1]};
         check_case(&g, &random);
+    }
+}
+
+/* Grids of half the pixels, and of all pixels and the places between them, whose numbers are
+ * rounded: PyTorch and ONNX Runtime read these pixels. In double precision some are the next ones.
+ */
+TEST(a_place_between_two_pixels_is_that_of_single_precision)
+{
+    static const struct {
+        int64_t align_corners, width, count;
+        float want[7];
+    } rows[] = {{0, 10, 5, {0, 2, 4, 6, 8}}, {1, 4, 7, {0, 0, 1, 2, 2, 2, 3}}};
+    data_random random = {9};
+    for (size_t i = 0; i < SP_COUNT_OF(rows); i++) {
+        const int64_t width = rows[i].width, count = rows[i].count;
+        const grid_case g = {.mode = 1, .padding = 1, .align_corners = rows[i].align_corners};
+        const sp_shape image = SHAPE(1, 1, 1, width), grid = SHAPE(1, 1, count, 2);
+        sp_array in[2] = {data_floats(&random, &image), data_floats(&random, &grid)}, y;
+        for (int k = 0; k < width; k++) ((float *)in[0].data)[k] = (float)k;
+        for (int k = 0; k < count; k++) {
+            float *at = (float *)in[1].data + 2 * k;
+            at[0] =
+                g.align_corners ? (float)(-1 + k / 3.0) : (float)(2 * k + 1) / (float)count - 1.0f;
+            at[1] = 0;
+        }
+        REQUIRE_OK(run(&g, in, SP_CPU_PORTABLE, &y));
+        CHECK_EQ_MEM(y.data, rows[i].want, (size_t)y.bytes);
+        sp__array_deinit(&y);
+        data_free(in, 2);
     }
 }
 
