@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of a GPU by DLPack, and models with a precision: on the GPU, or on the simulated driver, if one is built."""
+"""Tensors of a GPU by DLPack, and models with a precision: on the GPU or, if built, the simulated driver."""
 import os
 import pathlib
 import subprocess
