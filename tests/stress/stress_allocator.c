@@ -197,6 +197,7 @@ static void run_phase(void *arg, uint32_t index)
     for (uint32_t i = 0; i < all->rounds; i++) {
         block *slot = &all->slots[index][random_next(random) % SLOTS];
         overlap_enter(&all->calls);
+        if (i == 0) overlap_meet(&all->calls);
         if (slot->storage.bits == 0) {
             *slot = create(all, random);
         } else if (random_next(random) % 4 == 0) {

@@ -69,6 +69,7 @@ static void live_beside(void *arg, uint32_t index)
     const sp_storage to = new_storage_on(self->null, 256, is_untracked);
     for (uint32_t i = 0; i < self->rounds; i++) {
         overlap_enter(&self->calls);
+        if (i == 0) overlap_meet(&self->calls);
         fill(stream, from, (uint8_t)(index + i));
         copy(stream, to, from);
         CHECK_OK(sp_stream_synchronize(stream));

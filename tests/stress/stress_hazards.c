@@ -123,6 +123,7 @@ static void read_and_compare(library *self)
     const sp_storage own = new_storage(BYTES);
     do {
         overlap_enter(&self->calls);
+        overlap_meet(&self->calls);
         copy(current_stream(), own, self->book);
         unsigned char *data;
         CHECK_OK(sp_storage_host_begin(own, SP_READ, (void **)&data));

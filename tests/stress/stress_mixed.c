@@ -206,6 +206,7 @@ static void run_mixed(void *arg, uint32_t index)
     do_common(&self, current_stream());
     for (uint32_t i = 0; i < all->commands; i++) {
         overlap_enter(&all->calls);
+        if (i == 0) overlap_meet(&all->calls);
         do_one(&self);
         overlap_leave(&all->calls);
     }

@@ -25,6 +25,7 @@ static void work_in_the_crowd(void *arg, uint32_t index)
     for (uint32_t i = 0; i < self->rounds; i++) {
         const uint8_t value = (uint8_t)(index * 7 + i);
         overlap_enter(&self->calls);
+        if (i == 0) overlap_meet(&self->calls);
         fill(stream, from, value);
         copy(stream, to, from);
         if (i % 5 == 0) CHECK_OK(sp_stream_synchronize(stream));
