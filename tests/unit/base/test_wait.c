@@ -2,6 +2,7 @@
 /* Waits on a word, and parking. */
 #include "base/wait.h"
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/pages.h"
 #include "base/thread.h"
@@ -158,7 +159,10 @@ static void race_tokens(void *arg, uint32_t index)
         for (uint64_t i = 0; i < r->rounds; i++) {
             sp_fetch_add_release(&r->sent, (uint64_t)1);
             sp_parker_unpark(&r->parker);
-            while (sp_load_acquire(&r->received) < sp_load_relaxed(&r->sent)) sp_spin_hint();
+            sp_backoff backoff = {0}; /* the other thread may need this one's processor */
+            while (sp_load_acquire(&r->received) < sp_load_relaxed(&r->sent)) {
+                sp_backoff_turn(&backoff);
+            }
             for (uint64_t turn = 0; turn < i % 64; turn++) sp_spin_hint();
         }
         sp_store_release(&r->is_over, 1);
@@ -200,7 +204,10 @@ static void park_on_pages_that_go(void *arg, uint32_t index)
             sp_pages_unmap(parker, 4096);
         } else {
             sp_parker *parker;
-            while ((parker = sp_exchange_acq_rel(&v->current, NULL)) == NULL) sp_spin_hint();
+            sp_backoff backoff = {0};
+            while ((parker = sp_exchange_acq_rel(&v->current, NULL)) == NULL) {
+                sp_backoff_turn(&backoff);
+            }
             sp_parker_unpark(parker);
         }
     }
