@@ -6,8 +6,8 @@
  * up to SP_MIRRORS_KEPT_BYTES, and any while a read is open: while
  * nothing has been written since, it is current, and a read needs no copy. A write takes it away.
  * That is known only of storages that the library orders itself: not of untracked or adopted ones,
- * nor of those that code outside the library uses. A frozen storage keeps one of all bytes, of any
- * size.
+ * nor of those that code outside the library uses. A frozen storage that the program reads
+ * keeps one of all bytes, of any size.
  *
  *     mirror->users == tickets that have it + 1 if the storage keeps it
  *     mirror->is_counted  =>  its storage keeps it
