@@ -43,7 +43,8 @@ typedef enum sp_command_type {
 
 /* Runs on the host executor, or on the submitting thread while it waits. A status other than SP_OK
  * is a failed command. `fault` is SP_NO_FAULT, or the failure of an earlier command of the
- * submission: a host function always runs, since its owner may have to free something. */
+ * submission or of what wrote a binding that is read: a host function always runs, since its owner
+ * may have to free something. */
 typedef sp_status (*sp_host_fn)(void *ctx, sp_fault fault);
 
 typedef struct sp_command {
@@ -53,7 +54,7 @@ typedef struct sp_command {
     uint32_t grid[3];
     uint32_t binding_count;
     const sp_binding *bindings; /* dispatch: all; copy: destination, source; fill: destination;
-                                   list: one per slot; host: what is poisoned if it fails */
+                                   list: one per slot; host: what it reads and writes, for poison */
     uint32_t constant_bytes;
     const void *constants; /* dispatch; fill: the pattern, 1, 2, 4 or 8 bytes */
     sp_host_fn host;

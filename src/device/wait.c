@@ -124,6 +124,22 @@ static sp_status point_sleep_in_host_function(sp_point point, sp_thread_record *
     return status;
 }
 
+void sp__point_wait_in_host_function(sp_point point)
+{
+    sp_lock_check_none("a wait for a point");
+    sp__point_flush(point);
+    if (!sp__point_has_passed(point)) {
+        sp_thread_record *record = sp__thread_record();
+        sp_error_scope scope;
+        sp__error_set_aside(&scope);
+        const bool is_blocked = record->is_executor && sp__host_executor_block() == SP_OK;
+        sp__error_put_back(&scope);
+        (void)point_sleep(point, record, SP_NO_DEADLINE);
+        if (is_blocked) sp__host_executor_unblock();
+    }
+    sp__point_observed(point);
+}
+
 static SP_NOINLINE sp_status point_wait_slow(sp_point point, uint64_t deadline_ns)
 {
     if (deadline_ns != SP_NO_DEADLINE && sp_clock_now() >= deadline_ns) {

@@ -26,6 +26,11 @@ sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count);
  * waits they run on the host executor. */
 sp_status sp__point_wait_bare(sp_point point, uint64_t deadline_ns);
 
+/* For a host function of the library, and a point that depends on no host function and no host
+ * access: waits until it has passed, without a failure. Other host functions start meanwhile if
+ * the executor has or gets a thread for them. Requires the thread's record. */
+void sp__point_wait_in_host_function(sp_point point);
+
 /* Waits until all points have passed; returns the status of the first failed one. */
 sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t deadline_ns);
 

@@ -196,18 +196,32 @@ static void command_count(sp_command_queue *queue, const sp_executor *executor)
     sp_store_relaxed(counter, sp_load_relaxed(counter) + 1);
 }
 
+/* A host function runs in any case; it gets the poison of what it reads as an earlier failure. */
+static bool host_run(sp_command_queue *queue, const sp_record *record, const sp_binding *slots,
+                     const sp_executor *executor)
+{
+    sp_cursor *cursor = &queue->cursor;
+    const sp_binding *bindings = sp__record_bindings(record);
+    if (cursor->fault == SP_NO_FAULT && !cursor->is_host_done && !SP_PLANTED(host_reads_poison)) {
+        cursor->fault = sp__queue_poison_of(bindings, record->count);
+    }
+    if (!sp__queue_host_is_done(queue, record, executor)) return false;
+    cursor->is_host_done = false;
+    if (cursor->fault == SP_NO_FAULT) cursor->fault = cursor->host_fault;
+    if (SP_LIKELY(cursor->fault == SP_NO_FAULT)) {
+        sp__queue_clear_poison(bindings, record->count);
+    } else {
+        sp__queue_skip(record, slots, cursor->fault);
+    }
+    return true;
+}
+
 /* Runs or skips one command; false if the queue was parked before it. */
 static bool command_run(sp_command_queue *queue, const sp_record *record, const sp_binding *slots,
                         const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
-    if (record->type == SP_COMMAND_HOST) {
-        if (!sp__queue_host_is_done(queue, record, executor)) return false;
-        cursor->is_host_done = false;
-        if (cursor->fault == SP_NO_FAULT) cursor->fault = cursor->host_fault;
-        if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) sp__queue_skip(record, slots, cursor->fault);
-        return true;
-    }
+    if (record->type == SP_COMMAND_HOST) return host_run(queue, record, slots, executor);
     if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
         sp__queue_skip(record, slots, cursor->fault);
         return true;
