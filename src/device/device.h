@@ -94,6 +94,9 @@ typedef struct sp_device_vtable {
      * all of the device's memory is such memory, and commands may name any host memory. */
     sp_status (*staging_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*staging_destroy)(sp_memory *memory);
+    /* Whether copies on the device's queues may name memory of `other`, a device of the same kind,
+     * that has no host pointer: from now on they may. NULL: never. */
+    bool (*reaches)(sp_dev *device, sp_dev *other);
     /* Makes whole pages of the host's such memory, and undoes it. NULL: nothing is to be done. */
     sp_status (*host_register)(sp_dev *device, void *data, uint64_t bytes);
     void (*host_unregister)(sp_dev *device, void *data);

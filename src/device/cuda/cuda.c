@@ -43,6 +43,7 @@ static const sp_device_vtable cuda_vtable = {
     .memory_adopt = sp__cuda_memory_adopt,
     .staging_create = sp__cuda_staging_create,
     .staging_destroy = sp__cuda_staging_destroy,
+    .reaches = sp__cuda_reaches,
     .host_register = sp__cuda_host_register,
     .host_unregister = sp__cuda_host_unregister,
     .queue_create = sp__command_queue_create,

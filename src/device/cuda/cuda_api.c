@@ -82,6 +82,7 @@ static bool result_is_sticky(CUresult result)
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
     case CUDA_ERROR_NOT_READY:
+    case CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED:
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
         return false;
     }

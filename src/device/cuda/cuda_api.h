@@ -44,6 +44,7 @@ typedef enum CUresult {
     CUDA_ERROR_ILLEGAL_ADDRESS = 700,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+    CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
     CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
     CUDA_ERROR_ASSERT = 710,
     CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
@@ -134,6 +135,9 @@ typedef struct CUDA_MEMCPY3D {
     X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                  \
     X(cuCtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext context))                                  \
     X(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * context))                                  \
+    X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer,                                                \
+      (int *can_access, CUdevice device, CUdevice peer))                                           \
+    X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags))          \
     X(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                            \
     X(cuMemFree, cuMemFree_v2, (CUdeviceptr address))                                              \
     X(cuMemHostAlloc, cuMemHostAlloc, (void **address, size_t bytes, unsigned int flags))          \
@@ -144,6 +148,9 @@ typedef struct CUDA_MEMCPY3D {
       (void *value, int attribute, CUdeviceptr address))                                           \
     X(cuMemcpyAsync, cuMemcpyAsync,                                                                \
       (CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream))                     \
+    X(cuMemcpyPeerAsync, cuMemcpyPeerAsync,                                                        \
+      (CUdeviceptr target, CUcontext target_context, CUdeviceptr source, CUcontext source_context, \
+       size_t bytes, CUstream stream))                                                             \
     X(cuMemsetD8Async, cuMemsetD8Async,                                                            \
       (CUdeviceptr target, unsigned char value, size_t count, CUstream stream))                    \
     X(cuMemsetD16Async, cuMemsetD16Async,                                                          \

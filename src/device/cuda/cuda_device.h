@@ -44,6 +44,9 @@ struct sp_cuda_device {
     sp_gpu_device gpu;
     CUdevice ordinal;
     CUcontext context;
+    /* Of other GPUs by ordinal: bit 2 * n, the driver was asked; bit 2 * n + 1, copies reach it.
+     * Set by the asking threads with release, after the driver; acquire by the others. */
+    sp_atomic_u64 peers;
     sp_cuda_programs programs;
     /* An event that no thread uses, or NULL: acquire where it is taken, release where it is put. */
     SP_ATOMIC(CUevent) spare_event;
@@ -91,6 +94,15 @@ sp_status sp__cuda_staging_create(sp_dev *dev, uint64_t bytes, sp_memory *out);
 void sp__cuda_staging_destroy(sp_memory *memory);
 sp_status sp__cuda_host_register(sp_dev *dev, void *data, uint64_t bytes);
 void sp__cuda_host_unregister(sp_dev *dev, void *data);
+
+/* cuda_peer.c */
+bool sp__cuda_reaches(sp_dev *dev, sp_dev *other); /* of sp_device_vtable */
+static inline bool sp__cuda_is_peer_copy(const sp_binding *to, const sp_binding *from)
+{
+    return to->memory->device != from->memory->device && to->memory->host == NULL &&
+           from->memory->host == NULL;
+}
+sp_status sp__cuda_copy_peer(sp_cuda_queue *queue, const sp_binding *to, const sp_binding *from);
 
 /* cuda_clock.c: timestamps */
 sp_status sp__cuda_clock_open(sp_cuda_device *device);

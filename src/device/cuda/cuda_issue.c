@@ -122,6 +122,9 @@ sp_status sp__cuda_issue(sp_command_queue *commands, const sp_record *record,
     case SP_COMMAND_DISPATCH:
         return issue_dispatch(queue, record, bindings);
     case SP_COMMAND_COPY:
+        if (SP_UNLIKELY(sp__cuda_is_peer_copy(&bindings[0], &bindings[1]))) {
+            return sp__cuda_copy_peer(queue, &bindings[0], &bindings[1]);
+        }
         return sp__cuda_check_on(device, issue_copy(bindings, queue->stream), "cuMemcpyAsync",
                                  NULL);
     case SP_COMMAND_FILL:

@@ -43,6 +43,10 @@ CUresult fake_current(CUcontext *out);
 CUresult fake_failure(CUcontext context);
 bool fake_is_device(CUdevice device);
 
+/* The primary context of the device is destroyed. */
+void fake_forget_peers(CUdevice device);
+bool fake_is_alive(CUcontext context);
+
 void fake_count(fake_cuda_object object, int64_t change);
 /* Counts a destroyed object; returns the result of the function that destroyed it. */
 CUresult fake_destroyed(fake_cuda_object object, CUcontext context);

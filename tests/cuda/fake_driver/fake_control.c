@@ -222,6 +222,7 @@ void fake_cuda_reset(void)
     fake_cuda_hold(false);
     fake_cuda_hold_retain(false);
     fake_cuda_set_device_count(FAKE_DEVICES);
+    fake_cuda_set_peers(true);
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 4);
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9);
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);

@@ -4,6 +4,7 @@
  * behaves as the driver does, but stricter to find mistakes:
  * - the default stream (NULL) is refused, since it would order everything;
  * - memory is freed at once, even if still in use (AddressSanitizer reports the use);
+ * - copies between devices need peer access, without which the driver copies by way of the host;
  * - graph nodes without an order between them run in another order than they were added. Each
  *   stream runs its commands on its own thread. Calls on different streams share no lock, so that
  *   ThreadSanitizer sees no order that the driver does not guarantee. */
@@ -28,6 +29,8 @@ SP_CUDA_LIST(FAKE_DECLARE)
 #define FAKE_ERROR_INVALID_CONTEXT ((CUresult)201)
 #define FAKE_ERROR_INVALID_HANDLE ((CUresult)400)
 #define FAKE_ERROR_NOT_FOUND ((CUresult)500)
+#define FAKE_ERROR_PEER_ACCESS_UNSUPPORTED ((CUresult)217)
+#define FAKE_ERROR_PEER_ACCESS_NOT_ENABLED ((CUresult)705)
 
 #define FAKE_DEVICES 2
 #define FAKE_ARCHITECTURE 90
@@ -91,6 +94,8 @@ FAKE_EXPORT uint64_t fake_cuda_retaining(void);
 /* The results of cuDeviceGetAttribute for each device, and of cuDeviceGetCount (before cuInit). */
 FAKE_EXPORT void fake_cuda_set_attribute(int attribute, int value);
 FAKE_EXPORT void fake_cuda_set_device_count(int count);
+/* Whether the devices are peers, as they are at the start. */
+FAKE_EXPORT void fake_cuda_set_peers(bool are_peers);
 /* The architecture that functions' PTX was compiled for; 90 at the start. */
 FAKE_EXPORT void fake_cuda_set_ptx(int architecture);
 /* Undoes all of the above except registered kernels, and clears the failure of contexts, which the

@@ -81,6 +81,12 @@ static const struct error_text {
     {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
      "an illegal memory access was encountered"},
+    {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
+     "peer access is already enabled"},
+    {FAKE_ERROR_PEER_ACCESS_UNSUPPORTED, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
+     "peer access is not supported between these two devices"},
+    {FAKE_ERROR_PEER_ACCESS_NOT_ENABLED, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED",
+     "peer access has not been enabled"},
     {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
 };
 
@@ -171,11 +177,12 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     do {
         if (seen == 0) return FAKE_ERROR_INVALID_CONTEXT;
     } while (!atomic_compare_exchange_weak(&retains[device], &seen, seen - 1));
+    if (seen == 1) fake_forget_peers(device);
     fake_count(FAKE_RETAIN, -1);
     return CUDA_SUCCESS;
 }
 
-static bool is_alive(CUcontext context)
+bool fake_is_alive(CUcontext context)
 {
     return context != NULL && atomic_load(&retains[context - fake_contexts]) > 0;
 }
@@ -184,7 +191,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
     FAKE_ENTER(cuCtxPushCurrent);
     FAKE_TRY(check_initialized());
-    if (context != NULL && !is_alive(context)) return FAKE_ERROR_INVALID_CONTEXT;
+    if (context != NULL && !fake_is_alive(context)) return FAKE_ERROR_INVALID_CONTEXT;
     if (stack.depth == STACK_DEPTH) return CUDA_ERROR_OUT_OF_MEMORY;
     stack.contexts[stack.depth++] = context;
     return CUDA_SUCCESS;
@@ -204,7 +211,7 @@ CUresult fake_current(CUcontext *out)
 {
     FAKE_TRY(check_initialized());
     *out = stack.depth > 0 ? stack.contexts[stack.depth - 1] : NULL;
-    return is_alive(*out) ? CUDA_SUCCESS : FAKE_ERROR_INVALID_CONTEXT;
+    return fake_is_alive(*out) ? CUDA_SUCCESS : FAKE_ERROR_INVALID_CONTEXT;
 }
 
 CUresult fake_failure(CUcontext context)
