@@ -29,9 +29,10 @@ SP_API sp_status sp_command_list_retain(sp_command_list list);
 /* Submissions that are still queued complete. The zero handle is fine. */
 SP_API sp_status sp_command_list_release(sp_command_list list);
 
-/* Appends a copy, as sp_storage_copy_async. The list keeps no reference to storages: their handles
- * must be valid when it is submitted. SP_INVALID once the list is closed; SP_MISMATCH for ranges
- * of other sizes; SP_EXHAUSTED past SP_COMMAND_LIST_STORAGES storages. */
+/* Appends a copy, as sp_storage_copy_async but on one device, the list's. The list keeps no
+ * reference to storages: their handles must be valid when it is submitted. SP_INVALID once the list
+ * is closed, and for storages of another device; SP_MISMATCH for ranges of other sizes;
+ * SP_EXHAUSTED past SP_COMMAND_LIST_STORAGES storages. */
 SP_API sp_status sp_command_list_copy(sp_command_list list, sp_storage_range destination,
                                       sp_storage_range source);
 

@@ -59,10 +59,10 @@ typedef struct sp_model_tensor {
  *
  * The model, the tensors and the stream may be released at once. Errors, with `tensor` of outputs
  * unchanged: those of sp_model_run for names, counts, dtypes and shapes; SP_INVALID for a handle
- * that does not work, a tensor or stream of another device, outputs that overlap, a frozen output;
- * SP_UNSUPPORTED for a time-out in the options; SP_BUSY if the stream is full; SP_OUT_OF_MEMORY;
- * SP_CANCELLED if the token was cancelled before; SP_DEVICE_LOST, SP_CLOSED. Elements of given
- * outputs are undefined after an error other than of the arguments. */
+ * that does not work, a tensor (sp_tensor_to copies it) or stream of another device, outputs that
+ * overlap, a frozen output; SP_UNSUPPORTED for a time-out in the options; SP_BUSY if the stream is
+ * full; SP_OUT_OF_MEMORY; SP_CANCELLED if the token was cancelled before; SP_DEVICE_LOST,
+ * SP_CLOSED. Elements of given outputs are undefined after an error other than of the arguments. */
 SP_API sp_status sp_model_run_tensors(sp_model model, sp_stream stream,
                                       const sp_run_options *options, const sp_model_tensor *inputs,
                                       uint32_t input_count, sp_model_tensor *outputs,

@@ -143,8 +143,17 @@ SP_API sp_status sp_storage_record_stream(sp_storage storage, sp_stream stream);
  * whose address is used by foreign code on unknown streams. */
 SP_API sp_status sp_storage_record_all_streams(sp_storage storage);
 
-/* Copies ranges of equal size, in stream order; ranges of one storage may overlap. Both storages
- * belong to the stream's device: SP_INVALID if not. SP_MISMATCH for ranges of other sizes. */
+/* Copies ranges of equal size, in stream order; ranges of one storage may overlap. SP_MISMATCH for
+ * ranges of other sizes.
+ *
+ * The storages may be of two devices, and the stream of either: SP_INVALID if it is of a third one.
+ * The copy follows, and is followed by, the uses of both storages as one on a single device is.
+ * Between two GPUs that are peers, and between a GPU and pinned host memory (sp_host_alloc for a
+ * cuda device, adopted), it is a command of the GPU's stream. Otherwise a host function of the
+ * library copies through pinned memory, and the stream waits for it; on a stream of cpu always, if
+ * the other device's memory is its own. SP_CLOSED or SP_DEVICE_LOST if either device is. A copy
+ * that fails later, as for want of pinned memory, or since a device is closed or lost before its
+ * turn, makes what reads the destination fail. */
 SP_API sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                                        sp_storage_range source);
 

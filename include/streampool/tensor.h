@@ -101,16 +101,22 @@ SP_API sp_status sp_tensor_view_as(sp_tensor tensor, sp_dtype dtype, sp_tensor *
 
 /* ---- copies ---- */
 
-/* Copies the elements of `source` into `destination`, on the calling thread's current stream of
- * their device, and returns at once. One dtype, one shape, one device: SP_MISMATCH, SP_INVALID. The
- * two may share a storage and overlap: the source is read first. SP_INVALID if elements of the
- * destination share memory (a dimension that is repeated). Further errors: those of
- * sp_stream_current and sp_storage_copy_async. */
+/* Copies the elements of `source` into `destination`, on the calling thread's current stream, and
+ * returns at once. One dtype and one shape, else SP_MISMATCH. The two may share a storage and
+ * overlap: the source is read first. SP_INVALID if elements of the destination share memory (a
+ * dimension that is repeated). They may be on two devices: then the stream is of the source's
+ * device if that is a cuda device, else of the destination's, and a tensor that is not contiguous
+ * is packed or unpacked in memory of its device, on that one's current stream. Further errors:
+ * those of sp_stream_current, sp_storage_copy_async and, for two devices, sp_storage_create. */
 SP_API sp_status sp_tensor_copy(sp_tensor destination, sp_tensor source);
 
 /* The tensor itself, with one more reference, if it is contiguous; else a contiguous copy in a new
  * storage, made on the current stream. */
 SP_API sp_status sp_tensor_contiguous(sp_tensor tensor, sp_tensor *out);
+
+/* The tensor itself, with one more reference, if it is on `device`; else a contiguous copy there,
+ * in a new storage, made as by sp_tensor_copy. */
+SP_API sp_status sp_tensor_to(sp_tensor tensor, sp_device device, sp_tensor *out);
 
 /* Copies the elements, in order, to host memory; `bytes` must be their size, else SP_MISMATCH.
  * Waits as sp_storage_host_begin does. */

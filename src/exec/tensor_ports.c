@@ -51,7 +51,7 @@ static sp_status tensor_find_on(const sp_tensor_ports *ports, sp_tensor handle, 
     sp__tensor_drop(tensor);
     return sp__fail(SP_INVALID,
                     "the tensor is not on %s, the model's device; a run uses tensors of that "
-                    "device and host memory",
+                    "device and host memory: copy it with sp_tensor_to",
                     ports->device->dev->limits.name);
 }
 

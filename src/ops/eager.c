@@ -49,7 +49,9 @@ static sp_status join_device(sp_device *device, const sp_rt_tensor *tensor)
     if (tensor == NULL) return SP_OK;
     if (device->bits == 0) *device = tensor->device;
     if (device->bits == tensor->device.bits) return SP_OK;
-    return sp__fail(SP_INVALID, "the tensors are on several devices; a call runs on one device");
+    return sp__fail(SP_INVALID,
+                    "the tensors are on several devices; a call runs on one device: copy with "
+                    "sp_tensor_to");
 }
 
 /* The device of all tensors, and of the request if it names one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between tensors: a plain copy if both are contiguous, else the kernel that copies elements
- * between any two layouts. */
+ * between any two layouts. Between devices only plain copies: what is not contiguous is packed, or
+ * unpacked, on its own device. */
 #include "ops/tensor_copy.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "ops/ops.h"
 #include "runtime/checker.h"
 #include "runtime/current_stream.h"
+#include "runtime/device_copy.h"
 #include "runtime/submit.h"
 #include "tensor/strided_copy.h"
 
@@ -30,10 +32,11 @@ static sp_status submit_plain(const sp_stream_ref *stream, const sp_rt_tensor *t
                               const sp_rt_tensor *from, const void *call_site)
 {
     const sp_use uses[2] = {tensor_use(to, SP_WRITE), tensor_use(from, SP_READ)};
-    sp_command command = {.type = SP_COMMAND_COPY};
-    sp_point point;
-    return sp__submit_command(stream, &command, uses, 2, call_site, &point);
+    return sp__copy_submit(stream, uses, call_site);
 }
+
+static sp_status copy_by_packing(const sp_rt_tensor *to, const sp_rt_tensor *from,
+                                 const void *call_site);
 
 static void fill_constants(const sp_strided_copy *copy, sp_copy_constants *out)
 {
@@ -68,17 +71,35 @@ static sp_status submit_strided(const sp_stream_ref *stream, const sp_rt_tensor 
     return sp__submit_command(stream, &command, uses, 2, call_site, &point);
 }
 
+static bool is_between_devices(const sp_rt_tensor *to, const sp_rt_tensor *from)
+{
+    return to->device.bits != from->device.bits;
+}
+
+/* Of two devices, the one that copies between them. */
+static sp_status copying_stream(const sp_rt_tensor *to, const sp_rt_tensor *from,
+                                sp_stream_ref *out)
+{
+    sp_rt_device *device, *source;
+    SP_TRY(sp__rt_device_find_working(to->device, &device));
+    if (SP_UNLIKELY(is_between_devices(to, from))) {
+        SP_TRY(sp__rt_device_find_working(from->device, &source));
+        device = sp__copy_device(device, source);
+    }
+    return sp__current_stream(device, out);
+}
+
 static sp_status submit_copy(const sp_rt_tensor *to, const sp_rt_tensor *from,
                              const void *call_site)
 {
-    sp_rt_device *device;
     sp_stream_ref stream;
     sp_strided_copy copy;
-    SP_TRY(sp__rt_device_find_working(to->device, &device));
-    SP_TRY(sp__current_stream(device, &stream));
     sp__strided_copy_plan(&to->layout, &from->layout, &copy);
-    return sp__strided_copy_is_plain(&copy) ? submit_plain(&stream, to, from, call_site)
-                                            : submit_strided(&stream, to, from, &copy, call_site);
+    const bool is_plain = sp__strided_copy_is_plain(&copy);
+    if (!is_plain && is_between_devices(to, from)) return copy_by_packing(to, from, call_site);
+    SP_TRY(copying_stream(to, from, &stream));
+    return is_plain ? submit_plain(&stream, to, from, call_site)
+                    : submit_strided(&stream, to, from, &copy, call_site);
 }
 
 /* ---- copy ---- */
@@ -91,11 +112,6 @@ static sp_status check_copy(const sp_rt_tensor *to, const sp_rt_tensor *from)
                         sp_dtype_name(from->layout.dtype),
                         sp__shape_print(&from->layout.shape).text, sp_dtype_name(to->layout.dtype),
                         sp__shape_print(&to->layout.shape).text);
-    }
-    if (to->device.bits != from->device.bits) {
-        return sp__fail(
-            SP_INVALID,
-            "cannot copy between tensors of two devices; use sp_tensor_read and sp_tensor_write");
     }
     return sp__tensor_check_writable(to);
 }
@@ -114,12 +130,14 @@ static bool may_overlap(const sp_rt_tensor *a, const sp_rt_tensor *b)
            y.offset < x.offset + x.bytes;
 }
 
-sp_status sp__tensor_copy_of(const sp_rt_tensor *tensor, const void *call_site, sp_tensor *out)
+/* A contiguous copy on any device. */
+static sp_status copy_on(sp_device device, const sp_rt_tensor *tensor, const void *call_site,
+                         sp_tensor *out)
 {
     const sp_shape *shape = &tensor->layout.shape;
     sp_tensor copy;
     sp_rt_tensor *object;
-    SP_TRY(sp_tensor_create(tensor->device, tensor->layout.dtype, shape->rank, shape->dims, &copy));
+    SP_TRY(sp_tensor_create(device, tensor->layout.dtype, shape->rank, shape->dims, &copy));
     sp_status status = sp__tensor_find(copy, &object);
     if (status == SP_OK) {
         status = submit_copy(object, tensor, call_site);
@@ -130,13 +148,18 @@ sp_status sp__tensor_copy_of(const sp_rt_tensor *tensor, const void *call_site, 
     return status;
 }
 
-/* Copies through a temporary tensor, since tiles run in any order. */
-static sp_status copy_overlapping(const sp_rt_tensor *to, const sp_rt_tensor *from,
-                                  const void *call_site)
+sp_status sp__tensor_copy_of(const sp_rt_tensor *tensor, const void *call_site, sp_tensor *out)
+{
+    return copy_on(tensor->device, tensor, call_site, out);
+}
+
+/* Copies through a temporary, contiguous tensor of the device. */
+static sp_status copy_through(sp_device device, const sp_rt_tensor *to, const sp_rt_tensor *from,
+                              const void *call_site)
 {
     sp_tensor copy;
     sp_rt_tensor *object;
-    SP_TRY(sp__tensor_copy_of(from, call_site, &copy));
+    SP_TRY(copy_on(device, from, call_site, &copy));
     sp_status status = sp__tensor_find(copy, &object);
     if (status == SP_OK) {
         status = submit_copy(to, object, call_site);
@@ -146,11 +169,19 @@ static sp_status copy_overlapping(const sp_rt_tensor *to, const sp_rt_tensor *fr
     return status;
 }
 
+static sp_status copy_by_packing(const sp_rt_tensor *to, const sp_rt_tensor *from,
+                                 const void *call_site)
+{
+    const bool is_packed = sp__layout_is_contiguous(&from->layout);
+    return copy_through(is_packed ? to->device : from->device, to, from, call_site);
+}
+
+/* Overlapping ones through a temporary tensor, since tiles run in any order. */
 sp_status sp__tensor_copy(const sp_rt_tensor *to, const sp_rt_tensor *from, const void *call_site)
 {
     SP_TRY(check_copy(to, from));
     if (sp__shape_count(&to->layout.shape) == 0 || is_same_memory(to, from)) return SP_OK;
-    return may_overlap(to, from) ? copy_overlapping(to, from, call_site)
+    return may_overlap(to, from) ? copy_through(to->device, to, from, call_site)
                                  : submit_copy(to, from, call_site);
 }
 
@@ -181,6 +212,27 @@ sp_status sp_tensor_contiguous(sp_tensor handle, sp_tensor *out)
         if (status == SP_OK) *out = handle;
     } else {
         status = sp__tensor_copy_of(tensor, call_site, out);
+    }
+    sp__tensor_drop(tensor);
+    return status;
+}
+
+sp_status sp_tensor_to(sp_tensor handle, sp_device device, sp_tensor *out)
+{
+    const void *call_site = SP_CALL_SITE;
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_to: out is NULL");
+    *out = (sp_tensor){0};
+    sp_rt_device *to;
+    sp_rt_tensor *tensor;
+    SP_TRY(sp__rt_device_find_working(device, &to));
+    SP_TRY(sp__tensor_find(handle, &tensor));
+    const sp_device target = sp__rt_device_handle(to);
+    sp_status status;
+    if (tensor->device.bits == target.bits) {
+        status = sp_tensor_retain(handle);
+        if (status == SP_OK) *out = handle;
+    } else {
+        status = copy_on(target, tensor, call_site, out);
     }
     sp__tensor_drop(tensor);
     return status;

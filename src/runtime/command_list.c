@@ -112,7 +112,9 @@ static sp_status slot_find_locked(sp_rt_list *list, const sp_storage_range *rang
     sp_storage_info info;
     SP_TRY(sp_storage_get_info(range->storage, &info));
     if (info.device.bits != sp__rt_device_handle(list->device).bits) {
-        return sp__fail(SP_INVALID, "the storage is of another device than the list");
+        return sp__fail(SP_INVALID,
+                        "the storage is of another device than the list: copy between devices "
+                        "outside of the list, with sp_storage_copy_async");
     }
     SP_TRY(sp__use_check_range(range->offset, range->bytes, info.bytes));
     for (*slot = 0; *slot < list->use_count; (*slot)++) {

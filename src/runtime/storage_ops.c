@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "runtime/checker.h"
+#include "runtime/device_copy.h"
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
@@ -39,9 +40,7 @@ sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
     SP_TRY(sp__rt_stream_find(stream, &ref));
     SP_TRY(sp__copy_check(&destination, &source));
     const sp_use uses[2] = {use_of(destination, SP_WRITE), use_of(source, SP_READ)};
-    sp_command command = {.type = SP_COMMAND_COPY};
-    sp_point point;
-    return sp__submit_command(&ref, &command, uses, 2, SP_CALL_SITE, &point);
+    return sp__copy_submit(&ref, uses, SP_CALL_SITE);
 }
 
 sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, const void *pattern,

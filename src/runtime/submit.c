@@ -19,9 +19,10 @@
 typedef struct used_storage {
     sp_rt_storage *storage;
     sp_storage handle;
-    sp_access access; /* of all its bindings */
-    bool is_tracked;  /* and not frozen: ordered by its frontier */
-    bool ends_ready;  /* overwrites adopted memory that is not known to be ready */
+    sp_access access;  /* of all its bindings */
+    bool is_tracked;   /* and not frozen: ordered by its frontier */
+    bool is_elsewhere; /* of another device than the stream */
+    bool ends_ready;   /* overwrites adopted memory that is not known to be ready */
 } used_storage;
 
 /* One cause, and one for each storage. */
@@ -52,6 +53,8 @@ typedef struct step {
     uint32_t fault_count;
     sp_wait_set waits;
     const void *call_site;
+    bool may_cross; /* see sp_command_batch */
+    bool *crosses;
     sp_check_batch *reports; /* NULL if the checker is off */
     void *block;             /* of the arrays; NULL: they are the room */
     step_room room;
@@ -127,7 +130,7 @@ static sp_status step_insert(step *s, sp_rt_storage *storage, const sp_use *use)
     uint32_t at = 0;
     if (SP_UNLIKELY(step_is_large(s))) {
         s->storages[s->storage_count++] =
-            (used_storage){storage, use->storage, use->access, true, false};
+            (used_storage){storage, use->storage, use->access, true, false, false};
         return SP_OK;
     }
     while (at < s->storage_count && storage_comes_before(s->storages[at].storage, storage)) at++;
@@ -138,7 +141,7 @@ static sp_status step_insert(step *s, sp_rt_storage *storage, const sp_use *use)
                    : fail_stale_handle(storage, s->storages[at].handle, use->storage);
     }
     for (uint32_t i = s->storage_count; i > at; i--) s->storages[i] = s->storages[i - 1];
-    s->storages[at] = (used_storage){storage, use->storage, use->access, true, false};
+    s->storages[at] = (used_storage){storage, use->storage, use->access, true, false, false};
     s->storage_count++;
     return SP_OK;
 }
@@ -253,25 +256,42 @@ static sp_status follow_frontier_locked(step *s, const used_storage *used)
     return SP_OK;
 }
 
+static SP_NOINLINE sp_status fail_elsewhere_locked(const step *s, const sp_rt_storage *storage)
+    SP_REQUIRES(&storage->lock)
+{
+    if (s->crosses != NULL) {
+        *s->crosses = true;
+        return SP_INVALID;
+    }
+    return sp__fail(SP_INVALID,
+                    "a storage of device %s is used on a stream of device %s: a command uses "
+                    "storages of its stream's device only; copy between the two with "
+                    "sp_storage_copy_async",
+                    storage->device->dev->limits.name, s->stream->queue->device->limits.name);
+}
+
+/* Uses that order nothing, but keep the memory until they are done: by the stream of the storage's
+ * device, or, on another device's, by a point. */
+static sp_status note_use_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
+{
+    sp_rt_storage *storage = used->storage;
+    if (used->is_elsewhere) return sp__frontier_reserve(&storage->block.frontier);
+    sp_fetch_or_relaxed(&storage->used_streams, (uint64_t)1 << s->stream->stream->index);
+    return SP_OK;
+}
+
 static sp_status step_enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
 {
     sp_rt_storage *storage = used->storage;
-    if (storage->device != s->stream->stream->device) {
-        return sp__fail(SP_INVALID,
-                        "a storage of device %s is used on a stream of device %s: a command "
-                        "uses storages of its stream's device only",
-                        storage->device->dev->limits.name, s->stream->queue->device->limits.name);
-    }
+    used->is_elsewhere = storage->device != s->stream->stream->device;
+    if (SP_UNLIKELY(used->is_elsewhere) && !s->may_cross) return fail_elsewhere_locked(s, storage);
     if (storage->is_frozen && (used->access & SP_WRITE) != 0) {
         return sp__fail(SP_INVALID, "a frozen storage cannot be written");
     }
     used->is_tracked = storage->is_tracked && !storage->is_frozen;
     if (!storage->is_tracked) s->is_untracked = true;
     if (SP_UNLIKELY(storage->ready.timeline != NULL)) SP_TRY(follow_ready_locked(s, used));
-    if (!used->is_tracked) {
-        sp_fetch_or_relaxed(&storage->used_streams, (uint64_t)1 << s->stream->stream->index);
-        return SP_OK;
-    }
+    if (!used->is_tracked) return note_use_locked(s, used);
     const sp_timeline *own = &s->stream->queue->timeline;
     if (SP_LIKELY(sp__frontier_is_own(&storage->block.frontier, own))) return SP_OK;
     if ((used->access & SP_WRITE) == 0) SP_TRY(sp__frontier_reserve(&storage->block.frontier));
@@ -356,8 +376,12 @@ static void step_publish(step *s, sp_point point) SP_NO_LOCK_ANALYSIS
     for (uint32_t i = 0; i < count; i++) {
         const used_storage *used = &s->storages[i];
         if (used->ends_ready) used->storage->ready = (sp_point){0};
-        if (!used->is_tracked) continue;
-        sp__frontier_publish(&used->storage->block.frontier, used->access, point);
+        sp_frontier *frontier = &used->storage->block.frontier;
+        if (used->is_tracked) {
+            sp__frontier_publish(frontier, used->access, point);
+        } else if (used->is_elsewhere && !SP_PLANTED(visit_unseen)) {
+            sp__frontier_publish_read(frontier, point);
+        }
     }
 }
 
@@ -492,6 +516,8 @@ static sp_status step_init(step *s, const sp_stream_ref *stream, const sp_comman
     s->locked_count = 0;
     s->is_untracked = false;
     s->call_site = batch->call_site;
+    s->may_cross = batch->may_cross;
+    s->crosses = batch->crosses;
     s->reports = SP_UNLIKELY(sp__check_is_on()) ? sp_calloc(1, sizeof *s->reports) : NULL;
     s->fault_count = 0;
     s->block = NULL;

@@ -44,6 +44,10 @@ typedef struct sp_command_batch {
      * takes over, and one whose fault it does not. Without a timeline: none. */
     sp_point cause, after;
     const void *call_site;
+    /* The commands can name storages of other devices than the stream's. Otherwise these are
+     * refused: with a message, or, if `crosses` is not NULL, by true in it. */
+    bool may_cross;
+    bool *crosses;
 } sp_command_batch;
 
 /* Submits the commands, in one hazard step over all of their storages. As sp__submit_command but

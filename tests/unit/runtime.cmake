@@ -10,7 +10,7 @@ target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 foreach(suite IN ITEMS
     device:wait_graph
     runtime:adopt runtime:adopt_ready runtime:allocator runtime:block_pool runtime:call_order
-    runtime:callback_process runtime:command_list runtime:current_stream runtime:device_log runtime:event
+    runtime:callback_process runtime:command_list runtime:device_copy runtime:current_stream runtime:device_log runtime:event
     runtime:event_time
     runtime:frontier runtime:run_queue runtime:host_access runtime:host_exit runtime:host_memory
     runtime:host_streams runtime:mirror runtime:mirror_memory runtime:null_faults runtime:runtime_state
@@ -37,6 +37,8 @@ foreach(suite IN ITEMS
     endif()
 endforeach()
 target_link_libraries(test_eager PRIVATE m) # rounding
+target_link_libraries(test_device_copy PRIVATE sp_own_memory)
+target_link_libraries(test_tensor_copy PRIVATE sp_own_memory)
 target_link_libraries(test_mirror PRIVATE sp_own_memory)
 target_link_libraries(test_mirror_memory PRIVATE sp_own_memory)
 target_link_libraries(test_own_memory PRIVATE sp_own_memory)

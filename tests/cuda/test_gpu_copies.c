@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies between a GPU and the host, and between two GPUs: by which calls of the driver, and what
+ * happens when these fail. On real GPUs, or on the fake driver. */
+#include <streampool/tensor.h>
+
+#include <string.h>
+
+#include "device/cuda/cuda_api.h"
+#include "gpu_fixture.h"
+#include "runtime_fixture.h"
+
+#define PIECE ((uint64_t)2 << 20) /* of a copy through pinned memory */
+#define BYTES (3 * PIECE + 1000)
+
+/* ---- fixture ---- */
+
+typedef struct gpus {
+    sp_device devices[2]; /* the second one: zero without a second GPU */
+    sp_stream streams[2];
+} gpus;
+
+static bool gpus_begin(gpus *g, int wanted)
+{
+    runtime_begin();
+    *g = (gpus){0};
+    static const char *const names[] = {"cuda:0", "cuda:1"};
+    for (int i = 0; i < wanted; i++) {
+        if (sp_device_open(names[i], &g->devices[i]) != SP_OK) {
+            runtime_end();
+            return false;
+        }
+    }
+    for (int i = 0; i < wanted; i++) g->streams[i] = new_stream_on(g->devices[i]);
+    return true;
+}
+
+static void gpus_end(const gpus *g)
+{
+    if (gpu_is_fake()) fake_cuda_reset();
+    for (int i = 0; i < 2 && g->devices[i].bits != 0; i++) {
+        CHECK_OK(sp_stream_release(g->streams[i]));
+        CHECK_OK(sp_device_close(g->devices[i]));
+    }
+    runtime_end();
+    if (gpu_is_fake()) CHECK_EQ_U64(fake_cuda_live_all(), 0);
+}
+
+static uint64_t calls_of(sp_cuda_call call)
+{
+    return sp__cuda_call_count(call);
+}
+
+static void no_free(void *ctx, void *data)
+{
+    (void)data;
+    raise_by_one(ctx);
+}
+
+/* A storage of cpu over pinned memory. */
+typedef struct pinned {
+    sp_storage storage;
+    void *data;
+    sp_atomic_u32 releases;
+} pinned;
+
+static void pinned_begin(pinned *p, sp_device device)
+{
+    CHECK_OK(sp_host_alloc(device, BYTES, &p->data));
+    sp_store_relaxed(&p->releases, 0);
+    const sp_adopt_options options = {.release = no_free, .ctx = &p->releases};
+    CHECK_OK(sp_storage_adopt(CPU, p->data, BYTES, &options, &p->storage));
+}
+
+static void pinned_end(pinned *p)
+{
+    CHECK_OK(sp_storage_release(p->storage));
+    await_at_least(&p->releases, 1);
+    CHECK_OK(sp_host_free(p->data));
+}
+
+static void check_poisoned(sp_storage storage, sp_status status, const char *message)
+{
+    void *data;
+    const sp_status actual = sp_storage_host_begin(storage, SP_READ, &data);
+    CHECK_STATUS(actual, status);
+    CHECK_MESSAGE(message);
+    if (actual == SP_OK) CHECK_OK(sp_storage_host_end(storage, SP_READ));
+}
+
+/* ---- host ---- */
+
+TEST(pageable_memory_is_copied_through_pinned_memory_on_a_stream_of_either)
+{
+    gpus g;
+    if (!gpus_begin(&g, 1)) SKIP("no GPU");
+    const sp_storage host = new_storage_on(CPU, BYTES, false);
+    const sp_storage gpu = new_storage_on(g.devices[0], BYTES, false);
+    const sp_stream streams[] = {g.streams[0], current_stream()};
+    for (int i = 0; i < 8; i++) {
+        const sp_stream stream = streams[i % 2];
+        fill(streams[1], host, (uint8_t)(i + 1));
+        copy(stream, gpu, host);
+        fill(streams[1], host, 99); /* waits until it has been read */
+        CHECK_EQ_INT(first_other(gpu, (uint8_t)(i + 1)), -1);
+        fill(g.streams[0], gpu, (uint8_t)(i + 50));
+        copy(stream, host, gpu);
+        fill(g.streams[0], gpu, 98);
+        CHECK_EQ_INT(first_other(host, (uint8_t)(i + 50)), -1);
+    }
+    CHECK_OK(sp_storage_release(host));
+    CHECK_OK(sp_storage_release(gpu));
+    gpus_end(&g);
+}
+
+TEST(pinned_memory_is_copied_by_one_command_of_the_gpus_stream)
+{
+    gpus g;
+    pinned p;
+    if (!gpus_begin(&g, 1)) SKIP("no GPU");
+    pinned_begin(&p, g.devices[0]);
+    const sp_storage gpu = new_storage_on(g.devices[0], BYTES, false);
+    for (int i = 0; i < 4; i++) {
+        fill(current_stream(), p.storage, (uint8_t)(i + 1));
+        CHECK_OK(sp_stream_synchronize(current_stream()));
+        const uint64_t before = calls_of(SP_CUDA_CALL_cuMemcpyAsync);
+        copy(g.streams[0], gpu, p.storage);
+        CHECK_OK(sp_stream_synchronize(g.streams[0]));
+        CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuMemcpyAsync), before + 1);
+        fill(current_stream(), p.storage, 77);
+        copy(g.streams[0], p.storage, gpu);
+        CHECK_OK(sp_stream_synchronize(g.streams[0]));
+        CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuMemcpyAsync), before + 2);
+        CHECK_EQ_INT(first_other(p.storage, (uint8_t)(i + 1)), -1);
+    }
+    CHECK_OK(sp_storage_release(gpu));
+    pinned_end(&p);
+    gpus_end(&g);
+}
+
+/* The host can access both. */
+TEST(pinned_memory_of_the_gpu_is_copied_from_pageable_memory_by_the_host)
+{
+    gpus g;
+    if (!gpus_begin(&g, 1)) SKIP("no GPU");
+    void *data = NULL;
+    sp_storage adopted;
+    sp_atomic_u32 releases = {0};
+    const sp_adopt_options options = {.release = no_free, .ctx = &releases};
+    CHECK_OK(sp_host_alloc(g.devices[0], BYTES, &data));
+    CHECK_OK(sp_storage_adopt(g.devices[0], data, BYTES, &options, &adopted));
+    const sp_storage host = new_storage_on(CPU, BYTES, false);
+    fill(current_stream(), host, 5);
+    copy(g.streams[0], adopted, host);
+    CHECK_EQ_INT(first_other(adopted, 5), -1);
+    fill(g.streams[0], adopted, 6);
+    copy(g.streams[0], host, adopted);
+    CHECK_EQ_INT(first_other(host, 6), -1);
+    CHECK_OK(sp_storage_release(adopted));
+    CHECK_OK(sp_storage_release(host));
+    await_at_least(&releases, 1);
+    CHECK_OK(sp_host_free(data));
+    gpus_end(&g);
+}
+
+TEST(tensors_go_to_the_gpu_and_back)
+{
+    gpus g;
+    if (!gpus_begin(&g, 1)) SKIP("no GPU");
+    static float values[3000], got[3000];
+    for (int i = 0; i < 3000; i++) values[i] = (float)i;
+    sp_tensor here, there, back;
+    CHECK_OK(sp_tensor_from_host(CPU, SP_F32, 2, (const int64_t[]){30, 100}, values, sizeof values,
+                                 &here));
+    CHECK_OK(sp_tensor_to(here, g.devices[0], &there));
+    CHECK_OK(sp_tensor_to(there, CPU, &back));
+    CHECK_OK(sp_tensor_read(back, got, sizeof got));
+    CHECK_EQ_MEM(got, values, sizeof got);
+    CHECK_OK(sp_tensor_release(here));
+    CHECK_OK(sp_tensor_release(there));
+    CHECK_OK(sp_tensor_release(back));
+    gpus_end(&g);
+}
+
+/* ---- two GPUs ---- */
+
+static void check_both_ways(const gpus *g)
+{
+    const sp_storage sides[] = {new_storage_on(g->devices[0], BYTES, false),
+                                new_storage_on(g->devices[1], BYTES, false)};
+    for (int i = 0; i < 8; i++) {
+        const int from = i % 2;
+        fill(g->streams[from], sides[from], (uint8_t)(i + 1));
+        copy(g->streams[i / 2 % 2], sides[1 - from], sides[from]);
+        fill(g->streams[from], sides[from], 90);
+        CHECK_EQ_INT(first_other(sides[1 - from], (uint8_t)(i + 1)), -1);
+    }
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_release(sides[i]));
+}
+
+TEST(peers_copy_by_one_command_and_are_asked_once)
+{
+    gpus g;
+    if (!gpus_begin(&g, 2)) SKIP("no two GPUs");
+    const uint64_t copies = calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync);
+    const uint64_t asked = calls_of(SP_CUDA_CALL_cuDeviceCanAccessPeer);
+    check_both_ways(&g);
+    check_both_ways(&g);
+    CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuDeviceCanAccessPeer), asked + 2);
+    const uint64_t made = calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync) - copies;
+    if (gpu_is_fake()) CHECK_EQ_U64(made, 16);
+    else test_note("%llu of 16 copies between peers", (unsigned long long)made);
+    gpus_end(&g);
+}
+
+TEST(gpus_that_are_no_peers_copy_through_pinned_memory)
+{
+    gpus g;
+    if (!gpus_begin(&g, 2)) SKIP("no two GPUs");
+    if (!gpu_is_fake()) SKIP("it needs the fake driver");
+    fake_cuda_set_peers(false);
+    const uint64_t copies = calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync);
+    check_both_ways(&g);
+    CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync), copies);
+    gpus_end(&g);
+}
+
+/* Other code in the process has enabled the access; or the driver has no room for it. */
+TEST(access_may_be_enabled_already_or_fail)
+{
+    gpus g;
+    if (!gpus_begin(&g, 2)) SKIP("no two GPUs");
+    if (!gpu_is_fake()) SKIP("it needs the fake driver");
+    CUcontext contexts[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRetain)(&contexts[i], i), CUDA_SUCCESS);
+    }
+    fake_cuda_fail_call("cuCtxEnablePeerAccess", 1, 4, CUDA_ERROR_OUT_OF_MEMORY);
+    check_both_ways(&g);
+    CHECK_EQ_INT(SP_CUDA(cuCtxPushCurrent)(contexts[0]), CUDA_SUCCESS);
+    const CUresult enabled = SP_CUDA(cuCtxEnablePeerAccess)(contexts[1], 0);
+    CHECK(enabled == CUDA_SUCCESS || enabled == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    CUcontext popped;
+    CHECK_EQ_INT(SP_CUDA(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    const uint64_t copies = calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync);
+    check_both_ways(&g);
+    CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync), copies + 8);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRelease)(i), CUDA_SUCCESS);
+    }
+    gpus_end(&g);
+}
+
+/* ---- failures ---- */
+
+TEST(a_copy_of_the_driver_that_fails_poisons_the_destination)
+{
+    gpus g;
+    if (!gpus_begin(&g, 2)) SKIP("no two GPUs");
+    if (!gpu_is_fake()) SKIP("the driver works");
+    const sp_storage a = new_storage_on(g.devices[0], BYTES, false);
+    const sp_storage b = new_storage_on(g.devices[1], BYTES, false);
+    const sp_storage host = new_storage_on(CPU, BYTES, false);
+    fill(g.streams[0], a, 1);
+    copy(g.streams[0], b, a);
+    copy(g.streams[0], host, a);
+    CHECK_OK(sp_stream_synchronize(g.streams[0]));
+    fake_cuda_fail_call("cuMemcpyPeerAsync", 1, 1, CUDA_ERROR_INVALID_VALUE);
+    copy(g.streams[0], b, a);
+    check_poisoned(b, SP_FAILED, "copy on stream 1 of cuda:0: cuMemcpyPeerAsync: CUDA_ERROR_INVAL");
+    CHECK_STATUS(sp_stream_synchronize(g.streams[0]), SP_FAILED);
+    for (uint64_t nth = 1; nth < 5; nth++) {
+        fake_cuda_fail_call("cuMemcpyAsync", nth, 1, CUDA_ERROR_INVALID_VALUE);
+        copy(g.streams[0], host, a);
+        check_poisoned(host, SP_FAILED, "copy from cuda:0 to cpu: copy on cuda:0: cuMemcpyAsync: ");
+        CHECK_STATUS(sp_stream_synchronize(g.streams[0]), SP_FAILED);
+    }
+    copy(g.streams[0], host, a);
+    copy(g.streams[0], b, a);
+    CHECK_EQ_INT(first_other(host, 1), -1);
+    CHECK_EQ_INT(first_other(b, 1), -1);
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+    CHECK_OK(sp_storage_release(host));
+    gpus_end(&g);
+}
+
+TEST(without_pinned_memory_the_copy_fails)
+{
+    gpus g;
+    if (!gpus_begin(&g, 1)) SKIP("no GPU");
+    if (!gpu_is_fake()) SKIP("it needs the fake driver");
+    const sp_storage gpu = new_storage_on(g.devices[0], BYTES, false);
+    const sp_storage host = new_storage_on(CPU, BYTES, false);
+    fill(current_stream(), host, 3);
+    fake_cuda_fail_call("cuMemHostAlloc", 1, 1000, CUDA_ERROR_OUT_OF_MEMORY);
+    copy(g.streams[0], gpu, host);
+    CHECK_STATUS(sp_stream_synchronize(g.streams[0]), SP_OUT_OF_MEMORY);
+    CHECK_MESSAGE("copy from cpu to cuda:0: ");
+    CHECK_MESSAGE("pinned memory");
+    fake_cuda_reset();
+    check_poisoned(gpu, SP_OUT_OF_MEMORY, "pinned memory");
+    copy(g.streams[0], gpu, host);
+    CHECK_EQ_INT(first_other(gpu, 3), -1);
+    CHECK_OK(sp_storage_release(gpu));
+    CHECK_OK(sp_storage_release(host));
+    gpus_end(&g);
+}
+
+TEST(the_loss_of_one_gpu_fails_copies_of_the_other_and_nothing_else)
+{
+    gpus g;
+    if (!gpus_begin(&g, 2)) SKIP("no two GPUs");
+    if (!gpu_is_fake()) SKIP("it needs the fake driver");
+    fake_cuda_set_peers(false);
+    const sp_storage a = new_storage_on(g.devices[0], BYTES, false);
+    const sp_storage b = new_storage_on(g.devices[1], BYTES, false);
+    const sp_storage other = new_storage_on(g.devices[0], BYTES, false);
+    fill(g.streams[0], a, 1);
+    fill(g.streams[1], b, 2);
+    CHECK_OK(sp_stream_synchronize(g.streams[1]));
+    gate g1 = gate_closed(g.devices[1]);
+    gate_hold(&g1, g.streams[1]);
+    copy(g.streams[1], b, a);
+    CHECK_OK(sp_stream_synchronize(g.streams[0]));
+    fake_cuda_fail_call("cuMemsetD8Async", 1, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+    fill(g.streams[0], other, 3); /* `a` is held by the copy */
+    CHECK_STATUS(sp_stream_synchronize(g.streams[0]), SP_DEVICE_LOST);
+    gate_open(&g1);
+    check_poisoned(b, SP_DEVICE_LOST, "cuda:0");
+    CHECK_STATUS(sp_stream_synchronize(g.streams[1]), SP_DEVICE_LOST);
+    CHECK_STATUS(sp_storage_copy_async(g.streams[1], whole(b), whole(a)), SP_DEVICE_LOST);
+    CHECK_STATUS(sp_storage_copy_async(g.streams[1], whole(a), whole(b)), SP_DEVICE_LOST);
+    fill(g.streams[1], b, 4); /* the other one works */
+    CHECK_EQ_INT(first_other(b, 4), -1);
+    gate_destroy(&g1);
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+    CHECK_OK(sp_storage_release(other));
+    gpus_end(&g);
+}
+
+/* ---- threads ---- */
+
+typedef struct crossing {
+    const gpus *g;
+    sp_storage sides[2];
+    uint32_t rounds;
+} crossing;
+
+static void cross(void *arg, uint32_t index)
+{
+    const crossing *c = arg;
+    const uint32_t to = index % 2;
+    for (uint32_t i = 0; i < c->rounds; i++) {
+        sp_stream stream;
+        CHECK_OK(sp_stream_current(c->g->devices[(index / 2 + i) % 2], &stream));
+        copy(stream, c->sides[to], c->sides[1 - to]);
+        if (i % 16 == 15) CHECK_OK(sp_stream_synchronize(stream));
+    }
+}
+
+TEST(threads_copy_in_opposite_directions)
+{
+    for (int are_peers = 0; are_peers < 2; are_peers++) {
+        gpus g;
+        if (!gpus_begin(&g, 2)) SKIP("no two GPUs");
+        if (gpu_is_fake()) fake_cuda_set_peers(are_peers != 0);
+        crossing c = {.g = &g, .rounds = (uint32_t)test_count(1000, 50)};
+        for (int i = 0; i < 2; i++) {
+            c.sides[i] = new_storage_on(g.devices[i], BYTES, false);
+            fill(g.streams[i], c.sides[i], 8);
+        }
+        test_threads(4, cross, &c);
+        for (int i = 0; i < 2; i++) {
+            CHECK_EQ_INT(first_other(c.sides[i], 8), -1);
+            CHECK_OK(sp_storage_release(c.sides[i]));
+        }
+        gpus_end(&g);
+    }
+}
+
+TEST_MAIN
