@@ -211,7 +211,17 @@ void bind_copies(nb::class_<Tensor> &c)
             check(unlocked([&] { return sp_tensor_copy(t.handle, source.handle); }));
             return nb::borrow<TensorObject>(self);
         },
-        nb::arg("source"), "Copies the elements of a tensor of the same dtype, shape and device.");
+        nb::arg("source"),
+        "Copies the elements of a tensor of the same dtype and shape, perhaps of another device.");
+    c.def(
+        "to",
+        [](const Tensor &t, nb::handle device) {
+            sp_tensor handle;
+            const sp_device wanted = device_of(device);
+            check(unlocked([&] { return sp_tensor_to(t.handle, wanted, &handle); }));
+            return tensor_object(handle);
+        },
+        nb::arg("device"), "The tensor itself, or a contiguous copy on the device.");
     c.def("read", read);
     c.def(
         "cast",
