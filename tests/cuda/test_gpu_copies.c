@@ -10,7 +10,7 @@
 #include "runtime_fixture.h"
 
 #define PIECE ((uint64_t)2 << 20) /* of a copy through pinned memory */
-#define BYTES (3 * PIECE + 1000)
+#define BYTES (2 * PIECE + 1000)
 
 /* ---- fixture ---- */
 
@@ -96,7 +96,7 @@ TEST(pageable_memory_is_copied_through_pinned_memory_on_a_stream_of_either)
     const sp_storage host = new_storage_on(CPU, BYTES, false);
     const sp_storage gpu = new_storage_on(g.devices[0], BYTES, false);
     const sp_stream streams[] = {g.streams[0], current_stream()};
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         const sp_stream stream = streams[i % 2];
         fill(streams[1], host, (uint8_t)(i + 1));
         copy(stream, gpu, host);
@@ -187,7 +187,7 @@ static void check_both_ways(const gpus *g)
 {
     const sp_storage sides[] = {new_storage_on(g->devices[0], BYTES, false),
                                 new_storage_on(g->devices[1], BYTES, false)};
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         const int from = i % 2;
         fill(g->streams[from], sides[from], (uint8_t)(i + 1));
         copy(g->streams[i / 2 % 2], sides[1 - from], sides[from]);
@@ -207,8 +207,8 @@ TEST(peers_copy_by_one_command_and_are_asked_once)
     check_both_ways(&g);
     CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuDeviceCanAccessPeer), asked + 2);
     const uint64_t made = calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync) - copies;
-    if (gpu_is_fake()) CHECK_EQ_U64(made, 16);
-    else test_note("%llu of 16 copies between peers", (unsigned long long)made);
+    if (gpu_is_fake()) CHECK_EQ_U64(made, 8);
+    else test_note("%llu of 8 copies between peers", (unsigned long long)made);
     gpus_end(&g);
 }
 
@@ -243,7 +243,7 @@ TEST(access_may_be_enabled_already_or_fail)
     CHECK_EQ_INT(SP_CUDA(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
     const uint64_t copies = calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync);
     check_both_ways(&g);
-    CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync), copies + 8);
+    CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync), copies + 4);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRelease)(i), CUDA_SUCCESS);
     }
@@ -268,7 +268,7 @@ TEST(a_copy_of_the_driver_that_fails_poisons_the_destination)
     copy(g.streams[0], b, a);
     check_poisoned(b, SP_FAILED, "copy on stream 1 of cuda:0: cuMemcpyPeerAsync: CUDA_ERROR_INVAL");
     CHECK_STATUS(sp_stream_synchronize(g.streams[0]), SP_FAILED);
-    for (uint64_t nth = 1; nth < 5; nth++) {
+    for (uint64_t nth = 1; nth < 4; nth++) {
         fake_cuda_fail_call("cuMemcpyAsync", nth, 1, CUDA_ERROR_INVALID_VALUE);
         copy(g.streams[0], host, a);
         check_poisoned(host, SP_FAILED, "copy from cuda:0 to cpu: copy on cuda:0: cuMemcpyAsync: ");
