@@ -256,8 +256,8 @@ static sp_status follow_frontier_locked(step *s, const used_storage *used)
     return SP_OK;
 }
 
-static SP_NOINLINE sp_status fail_elsewhere_locked(const step *s, const sp_rt_storage *storage)
-    SP_REQUIRES(&storage->lock)
+static SP_NOINLINE sp_status fail_elsewhere_locked(const step *s, const used_storage *used)
+    SP_REQUIRES(&used->storage->lock)
 {
     if (s->crosses != NULL) {
         *s->crosses = true;
@@ -267,7 +267,7 @@ static SP_NOINLINE sp_status fail_elsewhere_locked(const step *s, const sp_rt_st
                     "a storage of device %s is used on a stream of device %s: a command uses "
                     "storages of its stream's device only; copy between the two with "
                     "sp_storage_copy_async",
-                    storage->device->dev->limits.name, s->stream->queue->device->limits.name);
+                    used->storage->device->dev->limits.name, s->stream->queue->device->limits.name);
 }
 
 /* Uses that order nothing, but keep the memory until they are done: by the stream of the storage's
@@ -284,7 +284,7 @@ static sp_status step_enter_locked(step *s, used_storage *used) SP_REQUIRES(&use
 {
     sp_rt_storage *storage = used->storage;
     used->is_elsewhere = storage->device != s->stream->stream->device;
-    if (SP_UNLIKELY(used->is_elsewhere) && !s->may_cross) return fail_elsewhere_locked(s, storage);
+    if (SP_UNLIKELY(used->is_elsewhere) && !s->may_cross) return fail_elsewhere_locked(s, used);
     if (storage->is_frozen && (used->access & SP_WRITE) != 0) {
         return sp__fail(SP_INVALID, "a frozen storage cannot be written");
     }
