@@ -6,6 +6,7 @@ interpreter's lock (bench/spin/spin.cpp), and no library below. It is of the ben
 """
 import importlib.util
 import pathlib
+import statistics
 import subprocess
 import sys
 import sysconfig
@@ -39,13 +40,13 @@ def load():
 
 
 def nanoseconds_of(call, seconds):
-    """Of one call on this thread, the least mean of some loops: of 20 at least, since the processors may be
-    taken for all of the time."""
+    """Of one call on this thread, the median of the means of some loops: of 20 at least, since the processors
+    may be taken for all of the time. Not the least: a run takes less while another core shares its steps."""
     count = 1 + int(1e6 / max(_loop(call, 3), 1))  # about a millisecond
     end, means = time.perf_counter() + seconds, []
     while len(means) < 20 or time.perf_counter() < end:
         means.append(_loop(call, count))
-    return min(means)
+    return statistics.median(means)
 
 
 def _loop(call, count):

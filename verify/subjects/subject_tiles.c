@@ -313,14 +313,14 @@ static void check_very_short(world *w, uint64_t shortest)
     w->queue->history.has_sharer = false;
 }
 
-/* Two dispatches of which sharing has saved so much in all, in twice the shortest time; long enough
- * to be judged. */
+/* Ten dispatches of which sharing has saved so much each, one after the other; long enough to be
+ * judged. */
 static bool shares_after_saving(world *w, uint64_t shortest, uint64_t saved_ns)
 {
     w->queue->history.has_sharer = true;
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 10; i++) {
         sp_clock_sleep(shortest);
-        sp__queue_judge_sharing(w->queue, shortest, shortest - saved_ns / 2);
+        sp__queue_judge_sharing(w->queue, shortest, shortest - saved_ns);
     }
     const bool is_shared = sp__queue_shares(w->queue, shortest);
     w->queue->history = (sp_share_history){0};
@@ -330,8 +330,8 @@ static bool shares_after_saving(world *w, uint64_t shortest, uint64_t saved_ns)
 static void check_saving(world *w, uint64_t shortest)
 {
     sp_store_relaxed(&w->free_slots.word, 2);
-    SP_SCHED_ASSERT(shares_after_saving(w, shortest, shortest / 2));
-    SP_SCHED_ASSERT(!shares_after_saving(w, shortest, shortest / 16));
+    SP_SCHED_ASSERT(shares_after_saving(w, shortest, shortest / 4));
+    SP_SCHED_ASSERT(!shares_after_saving(w, shortest, shortest / 32));
 }
 
 /* Whether misses of 0.8 ms in all, one after the other, wake the sleeping worker. */

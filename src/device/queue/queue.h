@@ -74,13 +74,14 @@ typedef struct sp_tile_job {
 
 /* Of the short dispatches so far; of the claim's holder. */
 typedef struct sp_share_history {
-    uint32_t count;     /* of decisions of which one in some is another; wraps */
+    uint32_t untimed;   /* dispatches that were not shared, whose time was not needed; wraps */
     bool has_sharer;    /* another thread has run tiles of the last dispatch that was shared */
     uint64_t missed_ns; /* of those, but the first, that no worker was ready to share */
     uint64_t missed_at; /* when the last of these has ended */
     /* Of those that were shared since `judged_at`: on one thread, as expected, and taken. */
     uint64_t alone_ns, taken_ns;
     uint64_t judged_at;
+    uint32_t judgements;   /* wraps */
     uint64_t paused_until; /* 0, or when sharing is tried again */
 } sp_share_history;
 
@@ -335,7 +336,7 @@ bool sp__queue_join_tiles(sp_command_queue *queue, sp_sharer_test *may_go_on);
 void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles);
 /* Whether tiles that take so long on one thread are shared: a short dispatch only while many cores
  * are free, a very short one only if a worker is awake for it besides. */
-bool sp__queue_shares(sp_command_queue *queue, uint64_t ns);
+bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns);
 /* Whether the executor has to know how long such tiles take that it runs alone: always for
  * sp__queue_miss, now and then for later decisions. */
 bool sp__queue_times_tiles(sp_command_queue *queue, uint64_t ns);

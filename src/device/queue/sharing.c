@@ -36,13 +36,17 @@
  * 1 / SAVED_SHARE of all the time since the last time, for which it keeps a core awake, or they are
  * not shared for a while. Cores that have no cache in common exchange a line in longer than some
  * tiles take. */
-#define JUDGED_NS 200000u
+#define JUDGED_NS 1000000u
 #define SAVED_SHARE 16u
 #define PAUSE_NS 20000000u
-/* One of so many very short dispatches is not shared, so that what it takes on one thread stays
- * known; and one of so many others that are not shared is timed: a clock may take as long as a
- * small tile. A prime number, so that the dispatches of a model take turns. */
-#define MEASURED_EACH 17u
+/* After so many judgements there is a short pause, whatever they say, in which the dispatches are
+ * timed on one thread. Between shared ones that would take longer: halves of what they read are in
+ * another core's cache then. */
+#define JUDGED_EACH 64u
+#define SHORT_PAUSE_NS 2000000u
+/* One of so many dispatches that are not shared is timed where the time is not needed at once: a
+ * clock may take as long as a small tile. A prime number: the dispatches of a model take turns. */
+#define MEASURED_EACH 61u
 
 /* Whether a worker that is counted in `sharing` still has a core. */
 static bool device_has_core_for_sharer(const sp_queue_device *device)
@@ -101,24 +105,19 @@ bool sp__queue_is_very_short(const sp_command_queue *queue, uint64_t ns)
     return options->ready_ns > 0 && ns >= options->ready_ns && ns < options->share_ns;
 }
 
-static bool history_has_turn(sp_share_history *history)
-{
-    return ++history->count % MEASURED_EACH == 0;
-}
-
 /* Where few cores are taken, so that runs which begin rarely find the worker on theirs. It may be
  * on its way from the last dispatch to the mask of those that spin. */
-static bool queue_has_ready_sharer(sp_command_queue *queue)
+static bool queue_has_ready_sharer(const sp_command_queue *queue)
 {
     const sp_queue_device *device = sp__queue_device_of(queue);
-    sp_share_history *history = &queue->history;
+    const sp_share_history *history = &queue->history;
     if (SP_PLANTED(shares_with_nobody)) return true;
     if (history->paused_until != 0 && sp_clock_now() < history->paused_until) return false;
     const bool is_awake = history->has_sharer || sp_load_relaxed(&device->spinning) != 0;
-    return is_awake && device_is_quiet(device) && !history_has_turn(history);
+    return is_awake && device_is_quiet(device);
 }
 
-bool sp__queue_shares(sp_command_queue *queue, uint64_t ns)
+bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns)
 {
     const sp_queue_device *device = sp__queue_device_of(queue);
     const uint64_t share_ns = device->options.share_ns;
@@ -131,7 +130,7 @@ bool sp__queue_times_tiles(sp_command_queue *queue, uint64_t ns)
 {
     const bool may_miss =
         sp__queue_is_very_short(queue, ns) && device_is_quiet(sp__queue_device_of(queue));
-    return may_miss || history_has_turn(&queue->history);
+    return may_miss || ++queue->history.untimed % MEASURED_EACH == 0;
 }
 
 void sp__queue_miss(sp_command_queue *queue, uint64_t ns)
@@ -159,7 +158,10 @@ void sp__queue_judge_sharing(sp_command_queue *queue, uint64_t alone_ns, uint64_
     if (history->alone_ns < JUDGED_NS) return;
     const uint64_t wanted_ns = (now - history->judged_at) / SAVED_SHARE;
     const bool pays = history->taken_ns + wanted_ns < history->alone_ns;
-    history->paused_until = pays || SP_PLANTED(never_pauses) ? 0 : now + PAUSE_NS;
+    const bool is_measured = ++history->judgements % JUDGED_EACH == 0;
+    history->paused_until = !pays && !SP_PLANTED(never_pauses) ? now + PAUSE_NS
+                            : is_measured                      ? now + SHORT_PAUSE_NS
+                                                               : 0;
     history->alone_ns = history->taken_ns = 0;
 }
 
