@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
@@ -27,7 +28,7 @@ typedef struct pinned_copy {
     copy_side to, from;
     uint64_t bytes;
     sp_block *block;
-    char *host;           /* of the block, if a side needs it */
+    char *host;           /* of the block */
     sp_point busy[SLOTS]; /* the transfer that uses a slot; without a timeline: none */
 } pinned_copy;
 
@@ -112,7 +113,6 @@ static sp_status pieces_copy(pinned_copy *copy)
 
 static sp_status pinned_copy_do(pinned_copy *copy)
 {
-    const bool has_host = copy->to.host != NULL || copy->from.host != NULL;
     if (copy->to.host != NULL && copy->from.host != NULL) {
         memmove(copy->to.host, copy->from.host, copy->bytes);
         return SP_OK;
@@ -122,9 +122,12 @@ static sp_status pinned_copy_do(pinned_copy *copy)
     SP_TRY(sp__allocator_acquire(&device->staging, copy->bytes < most ? copy->bytes : most, NULL,
                                  &copy->block));
     void *host = NULL;
-    sp_status status = has_host ? sp__block_host(copy->block, &host) : SP_OK;
+    sp_status status = sp__block_host(copy->block, &host);
     copy->host = host;
-    if (status == SP_OK) status = pieces_copy(copy);
+    if (status == SP_OK) {
+        SP_ASSERT(host != NULL); /* the block is not empty */
+        status = pieces_copy(copy);
+    }
     sp__allocator_release(&device->staging, copy->block);
     return status;
 }

@@ -250,7 +250,8 @@ TEST(elements_in_any_layout_are_copied_between_devices)
         sp_tensor packed;
         float part[3 * ROWS], all[ELEMENTS];
         for (int i = 0; i < 3 * ROWS; i++) {
-            part[i] = (float)(i / 3 * COLUMNS + COLUMNS - 1 - i % 3 * 2);
+            const int at = i / 3 * COLUMNS + COLUMNS - 1 - i % 3 * 2;
+            part[i] = (float)at;
         }
         for (int i = 0; i < ELEMENTS; i++) {
             const bool is_copied = i % COLUMNS % 2 == 0 && i % COLUMNS > 0;
