@@ -28,7 +28,7 @@ typedef struct pinned_copy {
     copy_side to, from;
     uint64_t bytes;
     sp_block *block;
-    char *host;           /* of the block */
+    char *host;           /* of the block, if a side needs it */
     sp_point busy[SLOTS]; /* the transfer that uses a slot; without a timeline: none */
 } pinned_copy;
 
@@ -45,6 +45,13 @@ static sp_binding side_binding(const copy_side *side, uint64_t piece, uint64_t b
 {
     return (sp_binding){
         .memory = &side->memory, .offset = side->offset + piece * PIECE_BYTES, .bytes = bytes};
+}
+
+/* For the host, which has asked for it: the block is not empty. */
+static char *slot_host(const pinned_copy *copy, uint64_t piece)
+{
+    SP_ASSERT(copy->host != NULL);
+    return copy->host + piece % SLOTS * PIECE_BYTES;
 }
 
 static uint64_t piece_bytes(const pinned_copy *copy, uint64_t piece)
@@ -69,8 +76,7 @@ static sp_status piece_read(pinned_copy *copy, uint64_t piece)
     const uint64_t bytes = piece_bytes(copy, piece);
     if (!SP_PLANTED(slot_in_use)) SP_TRY(slot_await(copy, piece));
     if (copy->from.host != NULL) {
-        memcpy(copy->host + piece % SLOTS * PIECE_BYTES, copy->from.host + piece * PIECE_BYTES,
-               bytes);
+        memcpy(slot_host(copy, piece), copy->from.host + piece * PIECE_BYTES, bytes);
         return SP_OK;
     }
     return sp__transfer_submit(copy->from.device, SP_TRANSFER_TO_HOST,
@@ -83,8 +89,7 @@ static sp_status piece_write(pinned_copy *copy, uint64_t piece)
     const uint64_t bytes = piece_bytes(copy, piece);
     SP_TRY(slot_await(copy, piece));
     if (copy->to.host != NULL) {
-        memcpy(copy->to.host + piece * PIECE_BYTES, copy->host + piece % SLOTS * PIECE_BYTES,
-               bytes);
+        memcpy(copy->to.host + piece * PIECE_BYTES, slot_host(copy, piece), bytes);
         return SP_OK;
     }
     return sp__transfer_submit(copy->to.device, SP_TRANSFER_TO_DEVICE,
@@ -113,6 +118,7 @@ static sp_status pieces_copy(pinned_copy *copy)
 
 static sp_status pinned_copy_do(pinned_copy *copy)
 {
+    const bool has_host = copy->to.host != NULL || copy->from.host != NULL;
     if (copy->to.host != NULL && copy->from.host != NULL) {
         memmove(copy->to.host, copy->from.host, copy->bytes);
         return SP_OK;
@@ -122,12 +128,9 @@ static sp_status pinned_copy_do(pinned_copy *copy)
     SP_TRY(sp__allocator_acquire(&device->staging, copy->bytes < most ? copy->bytes : most, NULL,
                                  &copy->block));
     void *host = NULL;
-    sp_status status = sp__block_host(copy->block, &host);
+    sp_status status = has_host ? sp__block_host(copy->block, &host) : SP_OK;
     copy->host = host;
-    if (status == SP_OK) {
-        SP_ASSERT(host != NULL); /* the block is not empty */
-        status = pieces_copy(copy);
-    }
+    if (status == SP_OK) status = pieces_copy(copy);
     sp__allocator_release(&device->staging, copy->block);
     return status;
 }
