@@ -93,7 +93,8 @@ void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles)
     const uint64_t left_ns = (uint64_t)tiles * sp_load_relaxed(&queue->tiles.tile_ns);
     const uint64_t worth = device->options.share_ns > 0 ? left_ns / SHARER_NS : tiles;
     const uint32_t most = tiles < WAKES_AT_ONCE ? tiles : WAKES_AT_ONCE;
-    const uint32_t wanted = worth > most ? most : worth > 0 ? (uint32_t)worth : 1;
+    const uint32_t least = tiles > 0 ? 1 : 0;
+    const uint32_t wanted = worth > most ? most : worth > 0 ? (uint32_t)worth : least;
     const uint32_t woken = sp__queue_wake_spinning(device, wanted);
     if (woken == wanted || left_ns < WAKES_SLEEPER * device->options.share_ns) return;
     if (device_has_spare_cores(device)) sp__queue_wake(device, 1);
