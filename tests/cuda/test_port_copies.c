@@ -17,12 +17,7 @@ static sp_model load(sp_device device, int64_t count)
     add_input(&graph, "x", ONNX_FLOAT, &count, 1);
     add_node(&graph, make_node("Neg", "x", "y"));
     add_output(&graph, "y");
-    writer file = make_model(&graph, 13);
-    const sp_model_options options = {.device = device};
-    sp_model model = {0};
-    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, &options, &model));
-    writer_free(&file);
-    return model;
+    return graph_load(&graph, &(sp_model_options){.device = device});
 }
 
 static void run(sp_model model, int64_t count)

@@ -48,12 +48,7 @@ static sp_model load(sp_device device)
     add_output(&graph, "y");
     add_output(&graph, "last");
     add_output(&graph, "places");
-    writer file = make_model(&graph, 13);
-    const sp_model_options options = {.device = device};
-    sp_model model = {0};
-    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, &options, &model));
-    writer_free(&file);
-    return model;
+    return graph_load(&graph, &(sp_model_options){.device = device});
 }
 
 typedef struct results {

@@ -57,12 +57,7 @@ static writer choosing_graph(void)
 static sp_model load(writer graph, sp_device device)
 {
     add_output(&graph, "y");
-    writer file = make_model(&graph, 13);
-    const sp_model_options options = {.device = device};
-    sp_model model = {0};
-    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, &options, &model));
-    writer_free(&file);
-    return model;
+    return graph_load(&graph, &(sp_model_options){.device = device});
 }
 
 static void run(sp_model model, float first, float *y)

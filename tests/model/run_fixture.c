@@ -9,7 +9,6 @@
 
 #include "base/heap.h"
 #include "base/thread.h"
-#include "support/onnx_writer.h"
 #include "runtime/runtime_state.h"
 
 const char *const fixture_models[FIXTURE_MODELS] = {
@@ -186,7 +185,12 @@ sp_model small_model(const sp_model_options *options)
     write_message(&graph, GRAPH_INPUT_FIELD, &part);
     part = make_value("y", 1, y_dims, 2);
     write_message(&graph, GRAPH_OUTPUT_FIELD, &part);
-    writer file = make_model(&graph, 13);
+    return graph_load(&graph, options);
+}
+
+sp_model graph_load(writer *graph, const sp_model_options *options)
+{
+    writer file = make_model(graph, 13);
     sp_model model = {0};
     CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, options, &model));
     writer_free(&file);

@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "device/device.h"
 #include "support/model_data.h"
+#include "support/onnx_writer.h"
 #include "support/tensors.h"
 #include "support/test.h"
 
@@ -69,6 +70,9 @@ void cases_close(cases_load *l);
 /* A model y = tanh(x * w - b) with `n` free: x is [n, 4], w [4, 3]. Two steps: a product adds what
  * follows it, but subtracts nothing. */
 sp_model small_model(const sp_model_options *options);
+
+/* A model of opset 13; takes the graph. */
+sp_model graph_load(writer *graph, const sp_model_options *options);
 #define SMALL_IN 4
 #define SMALL_OUT 3
 /* `rows` rows of its x, from row `first` on; the values of a row depend on its number only. */

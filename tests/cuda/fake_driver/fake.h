@@ -125,6 +125,9 @@ fake_work *fake_work_clone(const fake_work *work);
 void fake_work_run(fake_work *work, CUcontext context);
 /* Takes ownership of the work; returns `result` if it is NULL. */
 CUresult fake_work_push(CUstream stream, CUcontext context, fake_work *work, CUresult result);
+/* A copy of so many bytes, as the work of a stream. */
+CUresult fake_work_push_copy(CUstream stream, CUcontext context, CUdeviceptr target,
+                             CUdeviceptr source, size_t bytes);
 
 fake_cuda_kernel fake_find_kernel(const char *entry);
 

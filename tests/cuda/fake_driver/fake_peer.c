@@ -58,15 +58,5 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr target, CUcontext target_context, CUdevic
     if (!has_access(context, target_context) || !has_access(context, source_context)) {
         return FAKE_ERROR_PEER_ACCESS_NOT_ENABLED;
     }
-    if (target == 0 || source == 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUDA_MEMCPY3D params = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                  .srcDevice = source,
-                                  .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                  .dstDevice = target,
-                                  .WidthInBytes = bytes,
-                                  .Height = 1,
-                                  .Depth = 1};
-    CUresult result;
-    fake_work *work = fake_work_copy(&params, &result);
-    return fake_work_push(stream, context, work, result);
+    return fake_work_push_copy(stream, context, target, source, bytes);
 }

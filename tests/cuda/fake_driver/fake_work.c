@@ -196,11 +196,9 @@ CUresult fake_work_push(CUstream stream, CUcontext context, fake_work *work, CUr
     return fake_stream_push(stream, &command->base);
 }
 
-CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
+CUresult fake_work_push_copy(CUstream stream, CUcontext context, CUdeviceptr target,
+                             CUdeviceptr source, size_t bytes)
 {
-    FAKE_CONTEXT(cuMemcpyAsync, context);
-    FAKE_TRY(fake_stream_check(stream, context));
-    if (bytes == 0) return CUDA_SUCCESS;
     if (target == 0 || source == 0) return CUDA_ERROR_INVALID_VALUE;
     const CUDA_MEMCPY3D params = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
                                   .srcDevice = source,
@@ -212,6 +210,14 @@ CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUs
     CUresult result;
     fake_work *work = fake_work_copy(&params, &result);
     return fake_work_push(stream, context, work, result);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
+{
+    FAKE_CONTEXT(cuMemcpyAsync, context);
+    FAKE_TRY(fake_stream_check(stream, context));
+    if (bytes == 0) return CUDA_SUCCESS;
+    return fake_work_push_copy(stream, context, target, source, bytes);
 }
 
 static CUresult push_fill(CUstream stream, CUcontext context, const CUDA_MEMSET_NODE_PARAMS *params)
