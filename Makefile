@@ -9,6 +9,7 @@
 #   make test-python-torch  streampool.torch with Debian's PyTorch, in another one
 #   make wheel      its wheels, in build/wheels
 #   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
+#   make sanitize-cuda  every CUDA kernel under the four tools of compute-sanitizer
 #   make soak       the tests with their full counts, the stress tests also with delays; the controlled
 #                   scheduler with limits five times the default
 #   make coverage   line coverage of src/, at least 90 %
@@ -48,7 +49,7 @@ LABEL = $(if $(L),-L '^($(L))$$')
 # Of one label the figures are shown too: --verbose prints what the tests note.
 CTEST = ctest $(if $(L),--verbose,--output-on-failure) --no-tests=error --parallel $(JOBS) $(LABEL)
 
-.PHONY: all release demo test test-python test-python-torch wheel test-arm64 test-cuda check soak bench docs format install clean coverage
+.PHONY: all release demo test test-python test-python-torch wheel test-arm64 test-cuda sanitize-cuda check soak bench docs format install clean coverage
 all: release
 
 release:
@@ -83,6 +84,9 @@ wheel:
 
 test-cuda:
 	@scripts/test-cuda
+
+sanitize-cuda:
+	@scripts/sanitize-cuda
 
 demo:
 	@scripts/install-deps demo
