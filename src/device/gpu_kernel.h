@@ -49,8 +49,8 @@ typedef struct sp_launch_shape {
 /* Does not affect the bits of the result: every element is computed in the same order for any
  * shape. A grid with a 0 launches nothing. */
 typedef void (*sp_launch_shape_fn)(const void *constants, sp_launch_shape *out);
-/* The same for a kernel with dynamic shared memory: a block of the device can have `shared_bytes`.
- */
+/* The same for a kernel whose shape depends on the dynamic shared memory that a block of the device
+ * can have. */
 typedef void (*sp_launch_tiled_fn)(const void *constants, uint32_t shared_bytes,
                                    sp_launch_shape *out);
 

@@ -29,8 +29,8 @@ const emulated_entry PASTE(emulated_, SP_NAME)[] = {
 #define KERNEL_ENTRY(name, constants, launch)                                                      \
     {"sp_" #name, 1, [] { call<sp_##constants##_constants>(sp_##name); }},
     SP_KERNELS(KERNEL_ENTRY)
-#if defined(SP_HAS_CLUSTERS)
-        SP_CUDA_CLUSTER_LIST(CLUSTER_ENTRY)
+#if defined(SP_CLUSTERS)
+        SP_CLUSTERS(CLUSTER_ENTRY)
 #endif
 #if defined(SP_VARIANTS)
             SP_VARIANTS(ENTRY)

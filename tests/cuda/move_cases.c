@@ -347,6 +347,14 @@ static sp_shape shape_3d(int64_t a, int64_t b, int64_t d)
     return (sp_shape){.rank = 3, .dims = {a, b, d}};
 }
 
+static void add_lengths(kernel_case *c, data_random *random, int64_t rows, int64_t steps)
+{
+    sp_array *lengths = add_random(c, random, SP_I32, &(sp_shape){.rank = 1, .dims = {rows}});
+    for (int64_t i = 0; i < rows; i++) {
+        ((int32_t *)lengths->data)[i] = (int32_t)pick(random, 0, steps);
+    }
+}
+
 static void make_recurrent(data_random *random, kernel_case *c, const char *op, int64_t gates)
 {
     const int64_t steps = pick(random, 1, 6), rows = pick(random, 1, 9);
@@ -364,7 +372,8 @@ static void make_recurrent(data_random *random, kernel_case *c, const char *op, 
     } else {
         c->input_count++;
     }
-    c->input_count++; /* all sequences have full length */
+    if (pick(random, 0, 2) == 0) add_lengths(c, random, rows, steps);
+    else c->input_count++; /* all sequences have full length */
     add_floats(c, random, shape_3d(directions, rows, hidden));
     c->output_count = 2;
     if (gates != 4) return;

@@ -18,6 +18,7 @@ static uint32_t largest_grid;
 static bool has_all_tiles;
 static uint32_t first_tile; /* the turns begin with it, where a product may have squares */
 static uint32_t turn;
+static uint32_t team_runs; /* of recurrent layers */
 
 #define ROW_TILES 18u /* 1, 2, 4 groups of 1 to 32 rows */
 /* Then the squares, and the tiles of several blocks, with clusters and without. */
@@ -58,10 +59,21 @@ static bool set_next_narrow_tile(const sp_gpu_kernel *gpu, const void *constants
     return false;
 }
 
+static bool is_recurrent(const sp_gpu_kernel *gpu)
+{
+    const sp_kernel *kernels = sp__cuda_kernels();
+    return gpu == kernels[SP_KERNEL_ID_lstm_f32].gpu || gpu == kernels[SP_KERNEL_ID_gru_f32].gpu ||
+           gpu == kernels[SP_KERNEL_ID_rnn_f32].gpu;
+}
+
 /* Where a product may have a variant for its size, every other time. */
 static void set_next_tile(const sp_gpu_kernel *gpu, const void *constants, sp_launch_shape *out)
 {
     if (set_next_narrow_tile(gpu, constants, out)) return;
+    if (is_recurrent(gpu)) {
+        if (turn++ % 3 == 0) gpu->tiled(constants, 48 * 1024, out); /* by single blocks */
+        return;
+    }
     const bool is_gemm = gpu == sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu;
     const sp_cuda_tile tile = next_tile(is_gemm || sp_cuda_conv_has_squares(constants));
     if (is_gemm) sp__cuda_launch_gemm(constants, &tile, out);
@@ -86,12 +98,14 @@ static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispat
     else gpu->shape(dispatch->constants, &shape);
     if (gpu->tiled != NULL && has_all_tiles) set_next_tile(gpu, dispatch->constants, &shape);
     if (shape.grid[0] > largest_grid && !has_all_blocks(gpu, &shape)) {
-        shape.grid[0] = largest_grid;
+        const bool is_team = is_recurrent(gpu) && shape.variant != NULL;
+        shape.grid[0] = is_team ? SP_CUDA_TEAM : largest_grid;
         /* The variant for rows is launched with all blocks only. */
         if (gpu == sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu && shape.tile[0] != 0)
             shape.variant = NULL;
     }
     if (shape.variant != NULL) gpu = shape.variant;
+    team_runs += shape.variant != NULL && is_recurrent(kernel->gpu);
     cuda_emulator_set_clusters(!has_all_tiles || turn % 5 != 0);
     if (cuda_emulator_launch(gpu->entry, &shape, bindings, dispatch->binding_count,
                              dispatch->constants)) {
@@ -138,6 +152,7 @@ TEST(each_tile_of_a_product_has_the_bits_of_the_cpu)
     }
     has_all_tiles = false;
     CHECK(turn > 5 * ROW_TILES);
+    CHECK(team_runs > 20);
 #define CHECK_RUNS(kernel, constants, launch) CHECK(compare.runs[SP_KERNEL_ID_##kernel] > 20);
     SP_CUDA_TILED_LIST(CHECK_RUNS)
 #undef CHECK_RUNS

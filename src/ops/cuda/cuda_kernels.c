@@ -8,6 +8,7 @@
 #define PROGRAM_INDICES(program, kernels) enum { kernels(INDEX_OF) COUNT_OF_##program };
 SP_CUDA_PROGRAM_LIST(PROGRAM_INDICES)
 enum { LAST_OF_CORE = COUNT_OF_core - 1, SP_CUDA_VARIANT_LIST(VARIANT_INDEX) };
+enum { LAST_OF_RECURRENT = COUNT_OF_recurrent - 1, SP_CUDA_CELL_VARIANT_LIST(VARIANT_INDEX) };
 enum { LAST_OF_TENSOR = COUNT_OF_tensor - 1, SP_CUDA_TENSOR_VARIANT_LIST(VARIANT_INDEX) };
 #undef PROGRAM_INDICES
 #undef VARIANT_INDEX
@@ -19,10 +20,13 @@ enum { LAST_OF_TENSOR = COUNT_OF_tensor - 1, SP_CUDA_TENSOR_VARIANT_LIST(VARIANT
                                                       .index = INDEX_##variant,                    \
                                                       .has_shared_memory = true};
 #define CORE_VARIANT(variant) VARIANT_ENTRY(core, variant)
+#define CELL_VARIANT(variant) VARIANT_ENTRY(recurrent, variant)
 #define TENSOR_VARIANT(variant) VARIANT_ENTRY(tensor, variant)
 SP_CUDA_VARIANT_LIST(CORE_VARIANT)
+SP_CUDA_CELL_VARIANT_LIST(CELL_VARIANT)
 SP_CUDA_TENSOR_VARIANT_LIST(TENSOR_VARIANT)
 #undef TENSOR_VARIANT
+#undef CELL_VARIANT
 #undef CORE_VARIANT
 #undef VARIANT_ENTRY
 
@@ -32,9 +36,10 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
     [SP_KERNEL_ID_##kernel].entry = "sp_" #kernel, [SP_KERNEL_ID_##kernel].index = INDEX_##kernel
 #define SHAPED_ENTRY(of, kernel, launch)                                                           \
     GPU_ENTRY(of, kernel), [SP_KERNEL_ID_##kernel].shape = sp__cuda_shape_##launch,
+#define SIZED_ENTRY(of, kernel, launch)                                                            \
+    GPU_ENTRY(of, kernel), [SP_KERNEL_ID_##kernel].tiled = sp__cuda_tiled_##launch,
 #define SHARING_ENTRY(of, kernel, launch)                                                          \
-    GPU_ENTRY(of, kernel), [SP_KERNEL_ID_##kernel].tiled = sp__cuda_tiled_##launch,                \
-                           [SP_KERNEL_ID_##kernel].has_shared_memory = true,
+    SIZED_ENTRY(of, kernel, launch)[SP_KERNEL_ID_##kernel].has_shared_memory = true,
 #define TILED_ENTRY(kernel, constants, launch) SHARING_ENTRY(core, kernel, launch)
 #define ATTENTION_ENTRY(kernel, constants, launch) SHARING_ENTRY(attention, kernel, launch)
 #define CORE_ENTRY(kernel, constants, launch) SHAPED_ENTRY(core, kernel, launch)
@@ -50,7 +55,7 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 #define PRODUCT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(product, kernel, launch)
 #define NARROW_ENTRY(kernel, constants, launch) SHARING_ENTRY(tensor, kernel, launch)
 #define NARROW_PACK_ENTRY(kernel, constants, launch) SHAPED_ENTRY(tensor, kernel, launch)
-#define RECURRENT_ENTRY(kernel, constants, launch) SHAPED_ENTRY(recurrent, kernel, launch)
+#define RECURRENT_ENTRY(kernel, constants, launch) SIZED_ENTRY(recurrent, kernel, launch)
     SP_CUDA_TILED_LIST(TILED_ENTRY) SP_CUDA_CORE_LIST(CORE_ENTRY) SP_CUDA_MATH_KERNELS(MATH_ENTRY)
         SP_CUDA_TRIG_KERNELS(TRIG_ENTRY) SP_CUDA_DOUBLE_KERNELS(DOUBLE_ENTRY)
             SP_CUDA_INTEGER_KERNELS(INTEGER_ENTRY) SP_CUDA_CAST_KERNELS(CAST_ENTRY)
@@ -80,6 +85,7 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 #undef CORE_ENTRY
 #undef TILED_ENTRY
 #undef SHARING_ENTRY
+#undef SIZED_ENTRY
 #undef SHAPED_ENTRY
 #undef GPU_ENTRY
 };

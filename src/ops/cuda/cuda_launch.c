@@ -2,6 +2,7 @@
 #include "ops/cuda/cuda_launch.h"
 
 #include "ops/cuda/attention/attention_tile.h"
+#include "ops/cuda/recurrent/team_size.h"
 #include "ops/cuda/cuda_grid.h"
 
 static void set_tile(const sp_cuda_tile *tile, int64_t shared_bytes, sp_launch_shape *out)
@@ -436,9 +437,20 @@ void sp__cuda_shape_gemm_any(const void *constants, sp_launch_shape *out)
     sp__cuda_set_threads(sp_cuda_gemm_matrices(&k->gemm) * k->gemm.rows * k->gemm.columns, out);
 }
 
-void sp__cuda_shape_recurrent(const void *constants, sp_launch_shape *out)
+static const sp_gpu_kernel *cell_team(const sp_recurrent_constants *k)
+{
+    if (k->gates == 4) return &sp__cuda_variant_lstm_team_f32;
+    return k->gates == 3 ? &sp__cuda_variant_gru_team_f32 : &sp__cuda_variant_rnn_team_f32;
+}
+
+void sp__cuda_tiled_recurrent(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
 {
     const sp_recurrent_constants *k = constants;
-    sp__cuda_set_grid(sp_cuda_tiles(k->rows, SP_CELL_ROWS), k->directions, 1, out);
-    out->block[0] = SP_CUDA_CELL_THREADS;
+    const bool is_team = sp_cuda_has_cell_team(k, shared_bytes);
+    const int64_t blocks = is_team ? SP_CUDA_TEAM : 1;
+    sp__cuda_set_grid(sp_cuda_tiles(k->rows, SP_CELL_ROWS) * blocks, k->directions, 1, out);
+    out->block[0] = is_team ? SP_CUDA_CELL_TEAM_THREADS : SP_CUDA_CELL_THREADS;
+    if (!is_team) return;
+    out->variant = cell_team(k);
+    out->shared_bytes = (uint32_t)sp_cuda_cell_team_bytes(k);
 }

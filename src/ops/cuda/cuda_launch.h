@@ -52,8 +52,7 @@
     X(conv_transpose)                                                                              \
     X(narrow_pack_tf32)                                                                            \
     X(narrow_pack_f16)                                                                             \
-    X(gemm_any)                                                                                    \
-    X(recurrent)
+    X(gemm_any)
 
 #define SP_CUDA_SHAPE_DECLARE(name)                                                                \
     void sp__cuda_shape_##name(const void *constants, sp_launch_shape *out);
@@ -86,5 +85,6 @@ SP_CUDA_NARROW_LAUNCH_LIST(SP_CUDA_NARROW_DECLARE)
 void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
+void sp__cuda_tiled_recurrent(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 
 #endif

@@ -27,7 +27,10 @@ static const unsigned char binary[] = {
 
 /* Each variant is in one program only; room for all in each is a few words. */
 #define ONE(...) +1
-enum { KERNELS = 0 SP_KERNELS(ONE) SP_CUDA_VARIANT_LIST(ONE) SP_CUDA_TENSOR_VARIANT_LIST(ONE) };
+enum {
+    KERNELS = 0 SP_KERNELS(ONE) SP_CUDA_VARIANT_LIST(ONE) SP_CUDA_CELL_VARIANT_LIST(ONE)
+        SP_CUDA_TENSOR_VARIANT_LIST(ONE)
+};
 
 const sp_gpu_program PASTE(sp__cuda_program_, SP_NAME) = {.name = "streampool_" TEXT(SP_NAME),
                                                           .prologue = sp__cuda_prologue,

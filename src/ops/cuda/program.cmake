@@ -253,8 +253,11 @@ sp_add_cuda_program(recurrent
     copy_constants.h
     cuda/arch/functions.cuh
     cuda/arch/index.cuh
+    cuda/arch/cluster.cuh
+    cuda/recurrent/team_size.h
     cuda/recurrent/layer.cuh
-    cuda/recurrent/recurrent.cu)
+    cuda/recurrent/recurrent.cu
+    cuda/recurrent/team.cu)
 sp_add_cuda_program(attention
     fused_constants.h
     cuda/arch/copies.cuh

@@ -29,6 +29,16 @@
 #define SP_CUDA_PAIR 2
 #define SP_CUDA_TEAM 8
 
+/* The same of the program of recurrent layers. */
+#define SP_CUDA_CELL_CLUSTER_LIST(X)                                                               \
+    X(lstm_team_f32, SP_CUDA_TEAM)                                                                 \
+    X(gru_team_f32, SP_CUDA_TEAM)                                                                  \
+    X(rnn_team_f32, SP_CUDA_TEAM)
+#define SP_CUDA_CELL_VARIANT_LIST(X)                                                               \
+    X(lstm_team_f32)                                                                               \
+    X(gru_team_f32)                                                                                \
+    X(rnn_team_f32)
+
 /* The same of the program with narrow products. */
 #define SP_CUDA_TENSOR_VARIANTS(X, type)                                                           \
     X(gemm_narrow_deep_##type)                                                                     \
@@ -42,8 +52,9 @@
     SP_CUDA_TENSOR_VARIANTS(X, bf16)
 
 #define SP_CUDA_THREADS 256
-/* Of a recurrent layer. */
+/* Of a recurrent layer, by one block and by each of a team. */
 #define SP_CUDA_CELL_THREADS 512
+#define SP_CUDA_CELL_TEAM_THREADS 128
 #define SP_CUDA_LANES 32
 #define SP_CUDA_WARPS (SP_CUDA_THREADS / SP_CUDA_LANES)
 /* Elements that a thread of an elementwise kernel processes at once. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One direction of a recurrent layer for a few rows of the batch, by one block of threads
- * (ops/cpu/recurrent/recurrent.c). A thread has columns of a step's product, and then units of the
- * cells; between the two are barriers. The state is in the scratch of the dispatch, as on the CPU:
- * h, two vectors for the cell, then the gates, of each row. */
+/* One direction of a recurrent layer for a few rows of the batch (ops/cpu/recurrent/recurrent.c),
+ * by one block of threads, or by a team of them (team.cuh). A thread has columns of a step's
+ * product, and then cells; between the two are barriers. The state of a row is as on the CPU: h,
+ * two vectors for the cell, then the gates. One block has it in the scratch of the dispatch. */
 
 struct sp_layer {
     const sp_recurrent_constants &k;
     const float *x, *bias, *panels, *h, *c, *peepholes;
     const int32_t *lengths;
-    float *scratch, *y, *last_h, *last_c;
+    float *scratch; /* of the first row */
+    float *y, *last_h, *last_c;
     int bindings;             /* of the dispatch */
+    int threads;              /* of the block */
+    int unit, units;          /* of the block's cells: the first, and their count */
     int64_t direction, width; /* width: gates * hidden */
     int64_t panel, skip;      /* the first panel, and its columns of another direction */
     int64_t first;            /* row of the batch */
@@ -18,7 +21,7 @@ struct sp_layer {
 
     __device__ __forceinline__ float *row_h(int row) const
     {
-        return scratch + (direction * k.rows + first + row) * k.scratch_row;
+        return scratch + row * k.scratch_row;
     }
     /* LSTM: the cell. GRU: the left-hand side of h's last product. */
     __device__ __forceinline__ float *row_c(int row) const
@@ -32,6 +35,13 @@ struct sp_layer {
     __device__ __forceinline__ float *row_gates(int row) const
     {
         return row_h(row) + 3 * k.hidden + skip;
+    }
+
+    /* The weights of a column from the first panel on, each SP_GEMM_PANEL from the one before. */
+    __device__ __forceinline__ const float *column_at(int64_t column) const
+    {
+        return panels + (panel + column / SP_GEMM_PANEL) * SP_GEMM_PANEL * k.hidden +
+               column % SP_GEMM_PANEL;
     }
 
     __device__ __forceinline__ int64_t state_at(int row) const
@@ -60,9 +70,10 @@ SP_CUDA_FUNCTION void *sp_next_binding(const sp_gpu_bindings &bindings, int *nex
     return is_there ? bindings.at[(*next)++] : nullptr;
 }
 
-/* Of rows from `first` on, in direction d. */
+/* Of rows from `first` on, in direction d, and all units. */
 SP_CUDA_FUNCTION sp_layer sp_open_layer(const sp_gpu_bindings &bindings,
-                                        const sp_recurrent_constants &k, int64_t d, int64_t first)
+                                        const sp_recurrent_constants &k, int64_t d, int64_t first,
+                                        int threads)
 {
     int next = 0;
     const int64_t width = k.gates * k.hidden, left = k.rows - first;
@@ -85,11 +96,14 @@ SP_CUDA_FUNCTION sp_layer sp_open_layer(const sp_gpu_bindings &bindings,
             c,
             peepholes ? peepholes + d * 3 * k.hidden : nullptr,
             lengths,
-            scratch,
+            scratch + (d * k.rows + first) * k.scratch_row,
             y + d * k.y_direction,
             last_h,
             last_c,
             next,
+            threads,
+            0,
+            (int)k.hidden,
             d,
             width,
             d * width / SP_GEMM_PANEL,
@@ -99,13 +113,25 @@ SP_CUDA_FUNCTION sp_layer sp_open_layer(const sp_gpu_bindings &bindings,
             d == 1 || k.is_backwards};
 }
 
-/* Calls body(row, unit) for the units of this thread, of all rows. */
-template <class Body> SP_CUDA_FUNCTION void sp_each_unit(const sp_layer &l, Body body)
+/* Calls body(row, unit) for the cells of this thread. */
+template <class Body> SP_CUDA_FUNCTION void sp_each_cell(const sp_layer &l, Body body)
 {
 #pragma unroll 1
-    for (int row = 0; row < l.rows; row++) {
+    for (int64_t i = threadIdx.x; i < (int64_t)l.rows * l.units; i += l.threads) {
+        const int64_t row = sp_quotient(i, l.units);
+        body((int)row, l.unit + (i - row * l.units));
+    }
+}
+
+/* Calls body(row, gate, unit) for gates of all cells: neighbouring threads have one gate. */
+template <class Body> SP_CUDA_FUNCTION void sp_each_gate(const sp_layer &l, Body body)
+{
+    const int64_t cells = (int64_t)l.rows * l.units;
 #pragma unroll 1
-        for (int64_t i = threadIdx.x; i < l.k.hidden; i += SP_CUDA_CELL_THREADS) body(row, i);
+    for (int64_t i = threadIdx.x; i < l.k.gates * cells; i += l.threads) {
+        const int64_t gate = sp_quotient(i, cells), cell = i - gate * cells;
+        const int64_t row = sp_quotient(cell, l.units);
+        body((int)row, (int)gate, l.unit + (cell - row * l.units));
     }
 }
 
@@ -121,7 +147,7 @@ SP_CUDA_FUNCTION void sp_load_cell_tile(const sp_layer &l, bool is_of_h, int64_t
                                         sp_cell_tile &tile)
 {
 #pragma unroll 1
-    for (int i = threadIdx.x; i < SP_CELL_ROWS * SP_GEMM_SEGMENT; i += SP_CUDA_CELL_THREADS) {
+    for (int i = threadIdx.x; i < SP_CELL_ROWS * SP_GEMM_SEGMENT; i += l.threads) {
         const int row = i / SP_GEMM_SEGMENT, step = i % SP_GEMM_SEGMENT;
         if (step >= count) continue;
         const float *from = row < l.rows ? (is_of_h ? l.row_h(row) : l.row_c(row)) : nullptr;
@@ -138,11 +164,9 @@ SP_CUDA_FUNCTION void sp_multiply_gates(const sp_layer &l, bool is_of_h, int64_t
     const int64_t begin = (l.skip + first) / SP_GEMM_PANEL * SP_GEMM_PANEL;
     const int64_t end = (l.skip + last + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL * SP_GEMM_PANEL;
 #pragma unroll 1
-    for (int64_t block = begin; block < end; block += SP_CUDA_CELL_THREADS) {
+    for (int64_t block = begin; block < end; block += l.threads) {
         const int64_t column = block + threadIdx.x;
-        const float *weights = l.panels +
-                               (l.panel + column / SP_GEMM_PANEL) * SP_GEMM_PANEL * hidden +
-                               column % SP_GEMM_PANEL;
+        const float *weights = l.column_at(column);
         float sum[SP_CELL_ROWS] = {};
 #pragma unroll 1
         for (int64_t from = 0; from < hidden; from += SP_GEMM_SEGMENT) {

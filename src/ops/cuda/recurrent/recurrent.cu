@@ -45,32 +45,41 @@ SP_CUDA_FUNCTION sp_f32 sp_add_inputs(const sp_layer &l, const float *x, const f
 
 /* ---- cells: x is the row's products at this step ---- */
 
-SP_CUDA_FUNCTION void sp_lstm_cell(const sp_layer &l, int row, int64_t i, const float *x)
+enum sp_lstm_gates { SP_LSTM_INPUT, SP_LSTM_OUTPUT, SP_LSTM_FORGET, SP_LSTM_CELL };
+
+/* A gate, but for an output gate with a peephole, which sees the cell's next state: its sum. */
+SP_CUDA_FUNCTION void sp_lstm_gate(const sp_layer &l, int row, int gate, int64_t i, const float *x)
+{
+    const int64_t at = gate * l.k.hidden + i;
+    float *gates = l.row_gates(row);
+    sp_f32 sum = sp_add_inputs(l, x, gates, at);
+    if (l.peepholes && gate != SP_LSTM_CELL) {
+        if (gate == SP_LSTM_OUTPUT) {
+            gates[at] = sum.v;
+            return;
+        }
+        sum = sum + sp_f32(l.peepholes[at]) * sp_f32(l.row_c(row)[i]);
+    }
+    const sp_cell_activation &f = l.k.functions[l.direction][gate == SP_LSTM_CELL];
+    gates[at] = sp_activate_gate(f, sp_clip_gate(l, sum)).v;
+}
+
+SP_CUDA_FUNCTION void sp_lstm_cell(const sp_layer &l, int row, int64_t i)
 {
     const int64_t n = l.k.hidden;
     const sp_cell_activation *f = l.k.functions[l.direction];
-    float *c = l.row_c(row) + i, *gates = l.row_gates(row);
-    sp_f32 in = sp_add_inputs(l, x, gates, i), out = sp_add_inputs(l, x, gates, n + i);
-    sp_f32 forget = sp_add_inputs(l, x, gates, 2 * n + i);
-    sp_f32 cell = sp_add_inputs(l, x, gates, 3 * n + i), old = *c;
-    if (l.peepholes) {
-        in = in + sp_f32(l.peepholes[i]) * old;
-        forget = forget + sp_f32(l.peepholes[2 * n + i]) * old;
-    }
-    in = sp_activate_gate(f[0], sp_clip_gate(l, in));
-    forget = sp_activate_gate(f[0], sp_clip_gate(l, forget));
-    cell = sp_activate_gate(f[1], sp_clip_gate(l, cell));
+    float *c = l.row_c(row) + i;
+    const float *gates = l.row_gates(row) + i;
+    const sp_f32 in = gates[SP_LSTM_INPUT * n], cell = gates[SP_LSTM_CELL * n], old = *c;
+    sp_f32 forget = gates[SP_LSTM_FORGET * n], out = gates[SP_LSTM_OUTPUT * n];
     if (l.k.couples_gates) forget = sp_f32(1.0f) - in;
     const sp_f32 next = sp_store(forget * old + in * cell);
-    if (l.peepholes) out = out + sp_f32(l.peepholes[n + i]) * next;
-    out = sp_activate_gate(f[0], sp_clip_gate(l, out));
-    cell = sp_activate_gate(f[2], next);
+    if (l.peepholes) {
+        out = out + sp_f32(l.peepholes[SP_LSTM_OUTPUT * n + i]) * next;
+        out = sp_activate_gate(f[0], sp_clip_gate(l, out));
+    }
     *c = next.v;
-    gates[i] = in.v;
-    gates[n + i] = out.v;
-    gates[2 * n + i] = forget.v;
-    gates[3 * n + i] = cell.v;
-    l.row_h(row)[i] = sp_store(out * cell);
+    l.row_h(row)[i] = sp_store(out * sp_activate_gate(f[2], next));
 }
 
 /* The gates that do not depend on the reset gate: update and reset. */
@@ -131,28 +140,50 @@ SP_CUDA_FUNCTION void sp_store_unit(const sp_layer &l, int row, int64_t i, int64
     l.y[at * l.k.y_step + (l.first + row) * l.k.y_row + i] = is_over ? 0.0f : l.row_h(row)[i];
 }
 
-template <sp_cell_kind kind>
-SP_CUDA_FUNCTION void sp_run_step(const sp_layer &l, int64_t step, sp_cell_tile &tile)
+/* Does the last product of a GRU's step have another left-hand side, which depends on a gate? */
+template <sp_cell_kind kind> SP_CUDA_FUNCTION bool sp_is_late(const sp_layer &l)
 {
-    const int64_t n = l.k.hidden;
-    const bool is_late = kind == SP_CELL_GRU && !l.k.resets_after;
-    sp_multiply_gates(l, true, 0, is_late ? 2 * n : l.width, tile);
+    return kind == SP_CELL_GRU && !l.k.resets_after;
+}
+
+/* The gates that are computed before the cells are. */
+template <sp_cell_kind kind> SP_CUDA_FUNCTION void sp_run_gates(const sp_layer &l, int64_t step)
+{
+    if (kind == SP_CELL_LSTM) {
+        sp_each_gate(l, [&](int row, int gate, int64_t i) {
+            if (step < l.length(row)) sp_lstm_gate(l, row, gate, i, l.input_at(row, step));
+        });
+    }
     if (kind == SP_CELL_GRU) {
-        sp_each_unit(l, [&](int row, int64_t i) {
+        sp_each_cell(l, [&](int row, int64_t i) {
             if (step < l.length(row)) sp_gru_gates(l, row, i, l.input_at(row, step));
         });
-        __syncthreads();
     }
-    if (is_late) sp_multiply_gates(l, false, 2 * n, 3 * n, tile);
-    sp_each_unit(l, [&](int row, int64_t i) {
+    if (kind != SP_CELL_RNN) __syncthreads();
+}
+
+template <sp_cell_kind kind> SP_CUDA_FUNCTION void sp_run_cells(const sp_layer &l, int64_t step)
+{
+    sp_each_cell(l, [&](int row, int64_t i) {
         if (step < l.length(row)) {
             const float *x = l.input_at(row, step);
-            if (kind == SP_CELL_LSTM) sp_lstm_cell(l, row, i, x);
+            if (kind == SP_CELL_LSTM) sp_lstm_cell(l, row, i);
             if (kind == SP_CELL_GRU) sp_gru_cell(l, row, i, x);
             if (kind == SP_CELL_RNN) sp_rnn_cell(l, row, i, x);
         }
         sp_store_unit(l, row, i, step);
     });
+}
+
+template <sp_cell_kind kind>
+SP_CUDA_FUNCTION void sp_run_step(const sp_layer &l, int64_t step, sp_cell_tile &tile)
+{
+    const int64_t n = l.k.hidden;
+    const bool is_late = sp_is_late<kind>(l);
+    sp_multiply_gates(l, true, 0, is_late ? 2 * n : l.width, tile);
+    sp_run_gates<kind>(l, step);
+    if (is_late) sp_multiply_gates(l, false, 2 * n, 3 * n, tile);
+    sp_run_cells<kind>(l, step);
     __syncthreads();
 }
 
@@ -164,43 +195,47 @@ SP_CUDA_FUNCTION void sp_check_lengths(const sp_gpu_bindings &bindings, const sp
     sp_report(bindings, l.bindings, l.lengths[l.first + row], l.k.steps + 1);
 }
 
-template <sp_cell_kind kind>
-SP_CUDA_FUNCTION void sp_run_layer(const sp_layer &l, sp_cell_tile &tile)
+SP_CUDA_FUNCTION void sp_begin_state(const sp_layer &l)
 {
-    sp_each_unit(l, [&](int row, int64_t i) {
+    sp_each_cell(l, [&](int row, int64_t i) {
         const int64_t at = l.state_at(row) + i;
         l.row_h(row)[i] = l.h ? l.h[at] : 0.0f;
         l.row_c(row)[i] = l.c ? l.c[at] : 0.0f;
     });
-    __syncthreads();
-#pragma unroll 1
-    for (int64_t step = 0; step < l.k.steps; step++) sp_run_step<kind>(l, step, tile);
-    sp_each_unit(l, [&](int row, int64_t i) {
+}
+
+SP_CUDA_FUNCTION void sp_end_state(const sp_layer &l)
+{
+    sp_each_cell(l, [&](int row, int64_t i) {
         const int64_t at = l.state_at(row) + i;
         if (l.last_h) l.last_h[at] = l.row_h(row)[i];
         if (l.last_c) l.last_c[at] = l.row_c(row)[i];
     });
 }
 
-/* Blocks: x over the rows, y over the directions. */
+/* Blocks: x over the rows, y over the directions. `block` and `blocks` are those along x. */
 template <sp_cell_kind kind>
 SP_CUDA_FUNCTION void sp_run_layers(const sp_gpu_bindings &bindings,
-                                    const sp_recurrent_constants &k)
+                                    const sp_recurrent_constants &k, int64_t block, int64_t blocks,
+                                    int threads)
 {
     __shared__ sp_cell_tile tile;
 #pragma unroll 1
-    for (int64_t first = (int64_t)blockIdx.x * SP_CELL_ROWS; first < k.rows;
-         first += (int64_t)gridDim.x * SP_CELL_ROWS) {
-        const sp_layer l = sp_open_layer(bindings, k, blockIdx.y, first);
+    for (int64_t first = block * SP_CELL_ROWS; first < k.rows; first += blocks * SP_CELL_ROWS) {
+        const sp_layer l = sp_open_layer(bindings, k, blockIdx.y, first, threads);
         sp_check_lengths(bindings, l);
-        sp_run_layer<kind>(l, tile);
+        sp_begin_state(l);
+        __syncthreads();
+#pragma unroll 1
+        for (int64_t step = 0; step < k.steps; step++) sp_run_step<kind>(l, step, tile);
+        sp_end_state(l);
     }
 }
 
 #define SP_RECURRENT_KERNEL(name, kind)                                                            \
     SP_CUDA_KERNEL_OF(name, sp_recurrent_constants, SP_CUDA_CELL_THREADS, 1)                       \
     {                                                                                              \
-        sp_run_layers<kind>(bindings, k);                                                          \
+        sp_run_layers<kind>(bindings, k, blockIdx.x, gridDim.x, SP_CUDA_CELL_THREADS);             \
     }
 
 SP_RECURRENT_KERNEL(lstm_f32, SP_CELL_LSTM)

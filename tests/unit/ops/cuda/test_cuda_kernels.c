@@ -130,6 +130,7 @@ TEST(no_two_kernels_of_a_program_have_an_index)
     }
 #define VARIANT(name) all[count++] = &sp__cuda_variant_##name;
     SP_CUDA_VARIANT_LIST(VARIANT)
+    SP_CUDA_CELL_VARIANT_LIST(VARIANT)
     SP_CUDA_TENSOR_VARIANT_LIST(VARIANT)
 #undef VARIANT
     for (uint32_t i = 0; i < count; i++) {
@@ -543,6 +544,7 @@ static void compile_program(const nvrtc *rtc, const sp_gpu_program *of)
 #define CHECK_ENTRY(name)                                                                          \
     if (sp__cuda_variant_##name.program == of) CHECK(has_entry(binary, bytes, "sp_" #name));
     SP_CUDA_VARIANT_LIST(CHECK_ENTRY)
+    SP_CUDA_CELL_VARIANT_LIST(CHECK_ENTRY)
 #undef CHECK_ENTRY
     free(binary);
 }
