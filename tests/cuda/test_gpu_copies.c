@@ -8,6 +8,7 @@
 #include "device/cuda/cuda_api.h"
 #include "gpu_fixture.h"
 #include "runtime_fixture.h"
+#include "support/own_memory.h"
 
 #define PIECE ((uint64_t)2 << 20) /* of a copy through pinned memory */
 #define BYTES (2 * PIECE + 1000)
@@ -159,6 +160,28 @@ TEST(pinned_memory_of_the_gpu_is_copied_from_pageable_memory_by_the_host)
     CHECK_OK(sp_storage_release(host));
     await_at_least(&releases, 1);
     CHECK_OK(sp_host_free(data));
+    gpus_end(&g);
+}
+
+/* Memory of no bytes has no host pointer either, whatever device it is of. */
+TEST(nothing_is_copied_between_empty_storages)
+{
+    gpus g;
+    if (!gpus_begin(&g, 1)) SKIP("no GPU");
+    const uint64_t before = calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync);
+    const sp_storage gpu = new_storage_on(g.devices[0], 0, false);
+    const sp_storage own = new_storage_on(open_own_memory(false), 0, false);
+    sp_storage host;
+    CHECK_OK(sp_storage_adopt(CPU, NULL, 0, NULL, &host));
+    const sp_storage others[] = {own, host};
+    for (int i = 0; i < 2; i++) {
+        copy(g.streams[0], gpu, others[i]);
+        copy(g.streams[0], others[i], gpu);
+        CHECK_OK(sp_stream_synchronize(g.streams[0]));
+        CHECK_OK(sp_storage_release(others[i]));
+    }
+    CHECK_EQ_U64(calls_of(SP_CUDA_CALL_cuMemcpyPeerAsync), before);
+    CHECK_OK(sp_storage_release(gpu));
     gpus_end(&g);
 }
 

@@ -38,9 +38,9 @@ bool sp__cuda_reaches(sp_dev *dev, sp_dev *other)
 
 sp_status sp__cuda_copy_peer(sp_cuda_queue *queue, const sp_binding *to, const sp_binding *from)
 {
+    if (to->bytes == 0) return SP_OK; /* between devices of any kinds */
     const CUcontext target = sp__cuda_device(to->memory->device)->context;
     const CUcontext source = sp__cuda_device(from->memory->device)->context;
-    if (to->bytes == 0) return SP_OK;
     const CUresult result = SP_CUDA(cuMemcpyPeerAsync)(
         sp__cuda_address(to), target, sp__cuda_address(from), source, to->bytes, queue->stream);
     return sp__cuda_check_on(sp__cuda_device_of(queue), result, "cuMemcpyPeerAsync", NULL);
