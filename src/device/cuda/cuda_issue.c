@@ -122,6 +122,7 @@ sp_status sp__cuda_issue(sp_command_queue *commands, const sp_record *record,
     case SP_COMMAND_DISPATCH:
         return issue_dispatch(queue, record, bindings);
     case SP_COMMAND_COPY:
+        SP_TRY(sp__gpu_write_note(&queue->gpu, &bindings[0]));
         if (SP_UNLIKELY(sp__cuda_is_peer_copy(&bindings[0], &bindings[1]))) {
             return sp__cuda_copy_peer(queue, &bindings[0], &bindings[1]);
         }

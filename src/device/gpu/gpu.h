@@ -63,12 +63,24 @@ typedef struct sp_gpu_signal {
     sp_gpu_event *event;
 } sp_gpu_signal;
 
+/* A storage of another device that an issued submission writes. */
+typedef struct sp_gpu_write {
+    uint64_t value;
+    sp_poison *poison;
+    uint32_t epoch; /* of the memory */
+} sp_gpu_write;
+
 struct sp_gpu_queue {
     sp_command_queue common;
     sp_mutex lock;                                             /* also for raising `done` */
     sp_gpu_signal signals[SP_GPU_SIGNALS] SP_GUARDED_BY(lock); /* a ring; events are reused */
     uint32_t first SP_GUARDED_BY(lock);
     uint32_t count SP_GUARDED_BY(lock);
+    /* Writes that are not known to be done, oldest first: a ring of SP_GPU_MAX_IN_FLIGHT, since a
+     * submission has one at most. NULL until the first one. */
+    sp_gpu_write *writes SP_GUARDED_BY(lock);
+    uint32_t first_write SP_GUARDED_BY(lock);
+    uint32_t write_count SP_GUARDED_BY(lock);
     /* Of the claim's holder: event after the commands that precede a host function. */
     sp_gpu_event *settle;
     bool is_settling; /* `settle` has been recorded */
@@ -124,6 +136,16 @@ void sp__gpu_poll(sp_gpu_queue *queue);
 sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, uint64_t value);
 /* Whether issued work of the queue is not known to be done. */
 bool sp__gpu_is_busy(sp_gpu_queue *queue);
+
+/* gpu_write.c: before a command of the submission at the cursor is issued that writes the binding.
+ * If the GPU is lost before the submission is done, what it should have written on another device,
+ * which works on, is poisoned. By the claim's holder. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__gpu_write_note(sp_gpu_queue *queue, const sp_binding *to);
+/* The submissions up to `value` are done; all others are lost. Before their points pass. */
+void sp__gpu_writes_pass_locked(sp_gpu_queue *queue, uint64_t value) SP_REQUIRES(&queue->lock);
+void sp__gpu_writes_lose_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock);
+/* Frees the notes of a queue with nothing in flight. */
+void sp__gpu_writes_free(sp_gpu_queue *queue);
 
 /* gpu_poller.c: of sp_device_vtable */
 sp_status sp__gpu_poller_start(sp_gpu_device *device);

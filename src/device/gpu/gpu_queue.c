@@ -49,13 +49,18 @@ bool sp__gpu_has_room(sp_command_queue *commands, uint64_t value)
 }
 
 /* An issued point of a queue of the same driver can be waited for on the GPU; its result is already
- * known, except for the loss of the device. */
+ * known, except for the loss of the device. Commands that follow one of another GPU read what may
+ * be lost with that: they are issued when it has passed. */
 bool sp__gpu_wait(sp_command_queue *commands, sp_point point)
 {
     if (sp__point_has_passed(point)) return true;
     sp_queue *owner = point.timeline->owner;
     if (owner == &commands->base) return true; /* older, so issued; the driver keeps the order */
     if (owner == NULL || owner->device->vtable != commands->base.device->vtable) return false;
+    const bool is_elsewhere = owner->device != commands->base.device;
+    if (is_elsewhere && commands->cursor.commands_left > 0 && !SP_PLANTED(follows_unseen_loss)) {
+        return false;
+    }
     sp_gpu_queue *behind = sp__gpu_queue(sp__command_queue(owner));
     if (sp_load_seq_cst(&behind->common.drained) < point.value) return false;
     return sp__gpu_wait_signal(sp__gpu_queue(commands), behind, point.value) == SP_OK;

@@ -33,6 +33,7 @@ void sp__gpu_queue_close(sp_gpu_queue *queue)
     }
     sp_mutex_unlock(&queue->lock);
     if (queue->settle != NULL) driver->event_destroy(queue->settle);
+    sp__gpu_writes_free(queue);
     sp_mutex_deinit(&queue->lock);
 }
 
@@ -85,6 +86,7 @@ static uint64_t queue_lose_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
 {
     sp_timeline *timeline = &queue->common.base.timeline;
     const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
+    sp__gpu_writes_lose_locked(queue);
     if (drained > sp_load_relaxed(&timeline->done)) {
         sp__timeline_lose(timeline, drained, sp_load_acquire(&queue->common.base.device->lost));
     }
@@ -128,6 +130,7 @@ void sp__gpu_poll(sp_gpu_queue *queue)
     const bool is_news = value > sp_load_relaxed(&timeline->done);
     if (is_news) {
         driver_of(queue)->passed(queue, value);
+        sp__gpu_writes_pass_locked(queue, value);
         sp__timeline_publish(timeline, value);
     }
     sp_mutex_unlock(&queue->lock);

@@ -134,6 +134,7 @@ static bool submission_enter(sp_command_queue *queue, uint64_t value)
     const sp_point *points = sp__record_points((sp_record *)(uintptr_t)header);
     const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
     if (!engine->has_room(queue, value)) return false;
+    cursor->commands_left = header->header.commands;
     while (cursor->waits_met < header->count) {
         const sp_point point = points[cursor->waits_met];
         if (!engine->wait(queue, point) && sp__queue_park_on(queue, point)) return false;
@@ -152,7 +153,6 @@ static bool submission_enter(sp_command_queue *queue, uint64_t value)
     if (header->count > 0) sp__command_queue_forget_waits(queue, value);
     cursor->waits_met = 0;
     cursor->is_inside = true;
-    cursor->commands_left = header->header.commands;
     cursor->lease = header->header.lease;
     cursor->thread = header->header.thread;
     cursor->fault = fault;

@@ -65,6 +65,19 @@ void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault f
 
 /* ---- commands ---- */
 
+/* The loss of another device that a copy names: it fails the copy, and nothing else. */
+static sp_fault loss_of_others(const sp_command_queue *queue, const sp_record *record,
+                               const sp_binding *bindings)
+{
+    for (uint32_t i = 0; i < record->count && record->type == SP_COMMAND_COPY; i++) {
+        const sp_dev *device = bindings[i].memory->device;
+        if (SP_LIKELY(device == queue->base.device)) continue;
+        const sp_fault lost = sp_load_acquire(&device->lost);
+        if (lost != SP_NO_FAULT) return lost;
+    }
+    return SP_NO_FAULT;
+}
+
 static sp_status command_run(sp_command_queue *queue, const sp_record *record,
                              const sp_binding *bindings)
 {
@@ -127,6 +140,7 @@ sp_fault sp__queue_execute(sp_command_queue *queue, const sp_record *record,
     const uint32_t count = record->count;
     for (uint32_t i = 0; i < count; i++) bindings[i] = binding_resolve(&raw[i], slots);
     sp_fault fault = sp__queue_poison_of(bindings, count);
+    if (fault == SP_NO_FAULT) fault = loss_of_others(queue, record, bindings);
     if (SP_LIKELY(fault == SP_NO_FAULT)) {
         const sp_status status = command_run(queue, record, bindings);
         if (SP_LIKELY(status == SP_OK)) {

@@ -89,10 +89,10 @@ typedef struct sp_share_history {
 typedef struct sp_cursor {
     sp_chunk *chunk;
     uint32_t offset;
-    uint32_t waits_met; /* of the header at the cursor */
-    bool is_inside;     /* the header has been read and its waits are met: */
-    bool is_consumer;   /* `fault` is that of the lease */
-    uint32_t commands_left;
+    uint32_t waits_met;     /* of the header at the cursor */
+    bool is_inside;         /* the header has been read and its waits are met: */
+    bool is_consumer;       /* `fault` is that of the lease */
+    uint32_t commands_left; /* of the submission that is entered */
     uint64_t lease;
     uint64_t thread;
     sp_fault fault;           /* if set, the rest of this submission is skipped */

@@ -345,6 +345,34 @@ TEST(a_closed_or_lost_device_refuses_copies_and_fails_pending_ones)
     }
 }
 
+/* The host could copy the bytes: the lost device has not written all that it should have. */
+TEST(a_copy_that_the_host_could_do_fails_with_the_lost_device)
+{
+    const world w = world_begin();
+    gate g = gate_closed(CPU);
+    const sp_stream stream = held_stream(&w, &g, 0);
+    const sp_storage shared = new_storage_on(w.devices[SHARED], BYTES, false);
+    const sp_storage host = new_storage_on(CPU, BYTES, false);
+    fill(w.streams[SHARED], shared, 1);
+    CHECK_OK(sp_stream_synchronize(w.streams[SHARED]));
+    copy(stream, host, shared);
+    CHECK_OK(sp_null_lose(w.devices[SHARED]));
+    const sp_storage other = new_storage_on(w.devices[SHARED], BYTES, false);
+    fill(w.streams[SHARED], other, 2);
+    CHECK_STATUS(sp_stream_synchronize(w.streams[SHARED]), SP_DEVICE_LOST);
+    gate_open(&g);
+    check_poisoned(host, SP_DEVICE_LOST, "null:1");
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_DEVICE_LOST);
+    fill(stream, host, 3); /* cpu works */
+    CHECK_EQ_INT(first_other(host, 3), -1);
+    gate_destroy(&g);
+    CHECK_OK(sp_storage_release(other));
+    CHECK_OK(sp_storage_release(shared));
+    CHECK_OK(sp_storage_release(host));
+    CHECK_OK(sp_stream_release(stream));
+    world_end(&w);
+}
+
 /* Each allocation of the heap fails once. */
 TEST(without_heap_memory_a_copy_is_refused_or_fails)
 {

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loss of one of two GPUs, on the fake driver: copies between them fail, whichever of the two
+ * issues them, and the other GPU works on. */
+#include "gpus_fixture.h"
+#include "runtime_gpu.h"
+
+TEST(the_loss_of_one_gpu_fails_copies_of_the_other_and_nothing_else)
+{
+    gpus g;
+    REQUIRE(gpus_begin(&g, 2));
+    fake_cuda_set_peers(false);
+    const sp_storage a = new_storage_on(g.devices[0], BYTES, false);
+    const sp_storage b = new_storage_on(g.devices[1], BYTES, false);
+    const sp_storage other = new_storage_on(g.devices[0], BYTES, false);
+    fill(g.streams[0], a, 1);
+    fill(g.streams[1], b, 2);
+    CHECK_OK(sp_stream_synchronize(g.streams[1]));
+    gate g1 = gate_closed(g.devices[1]);
+    gate_hold(&g1, g.streams[1]);
+    copy(g.streams[1], b, a);
+    CHECK_OK(sp_stream_synchronize(g.streams[0]));
+    fake_cuda_fail_call("cuMemsetD8Async", 1, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+    fill(g.streams[0], other, 3); /* `a` is held by the copy */
+    CHECK_STATUS(sp_stream_synchronize(g.streams[0]), SP_DEVICE_LOST);
+    gate_open(&g1);
+    check_poisoned(b, SP_DEVICE_LOST, "cuda:0");
+    CHECK_STATUS(sp_stream_synchronize(g.streams[1]), SP_DEVICE_LOST);
+    CHECK_STATUS(sp_storage_copy_async(g.streams[1], whole(b), whole(a)), SP_DEVICE_LOST);
+    CHECK_STATUS(sp_storage_copy_async(g.streams[1], whole(a), whole(b)), SP_DEVICE_LOST);
+    fill(g.streams[1], b, 4); /* the other one works */
+    CHECK_EQ_INT(first_other(b, 4), -1);
+    gate_destroy(&g1);
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+    CHECK_OK(sp_storage_release(other));
+    gpus_end(&g);
+}
+
+/* A kernel of the GPU is lost with it, behind or in front of a copy that is issued already. */
+static void loss_begin(gpus *g)
+{
+    runtime_gpu_begin();
+    REQUIRE(gpus_begin(g, 2));
+    fake_cuda_hold(true);
+    fake_cuda_fail_kernel(1, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* What the lost GPU should have written is in memory of another device, which works. */
+TEST(a_lost_gpu_poisons_what_it_should_have_written_elsewhere)
+{
+    gpus g;
+    loss_begin(&g);
+    pinned p;
+    pinned_begin(&p, g.devices[1]);
+    const sp_storage a = new_storage_on(g.devices[0], BYTES, false);
+    const sp_storage b = new_storage_on(g.devices[1], BYTES, false);
+    const sp_storage seen = new_storage_on(g.devices[1], BYTES, false);
+    fill(current_stream(), p.storage, 2);
+    CHECK_OK(sp_stream_synchronize(current_stream()));
+    submit_slow_fill(g.streams[0], a, 3, 0);
+    copy(g.streams[0], b, a);
+    copy(g.streams[0], p.storage, a);
+    copy(g.streams[1], seen, b);
+    fake_cuda_hold(false);
+    check_poisoned(b, SP_DEVICE_LOST, "kernel slow_fill");
+    check_poisoned(p.storage, SP_DEVICE_LOST, "kernel slow_fill");
+    check_poisoned(seen, SP_DEVICE_LOST, "kernel slow_fill");
+    CHECK_STATUS(sp_stream_synchronize(g.streams[1]), SP_DEVICE_LOST);
+    fill(g.streams[1], b, 4);
+    CHECK_EQ_INT(first_other(b, 4), -1);
+    (void)sp_stream_synchronize(g.streams[0]);
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+    CHECK_OK(sp_storage_release(seen));
+    pinned_end(&p);
+    gpus_end(&g);
+}
+
+TEST(a_gpu_copies_nothing_that_a_lost_one_should_have_written)
+{
+    gpus g;
+    loss_begin(&g);
+    const sp_storage a = new_storage_on(g.devices[0], BYTES, false);
+    const sp_storage b = new_storage_on(g.devices[1], BYTES, false);
+    submit_slow_fill(g.streams[0], a, 3, 0);
+    copy(g.streams[1], b, a);
+    fake_cuda_hold(false);
+    check_poisoned(b, SP_DEVICE_LOST, "kernel slow_fill");
+    CHECK_STATUS(sp_stream_synchronize(g.streams[1]), SP_DEVICE_LOST);
+    fill(g.streams[1], b, 4);
+    CHECK_EQ_INT(first_other(b, 4), -1);
+    (void)sp_stream_synchronize(g.streams[0]);
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+    gpus_end(&g);
+}
+
+TEST_MAIN
