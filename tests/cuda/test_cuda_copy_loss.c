@@ -95,4 +95,38 @@ TEST(a_gpu_copies_nothing_that_a_lost_one_should_have_written)
     gpus_end(&g);
 }
 
+/* Of an event of cuda:0 by a stream of cuda:1. */
+static void wait_while_a_call_fails(const char *call, const char *lost, sp_status waiting)
+{
+    gpus g;
+    sp_event event;
+    REQUIRE(gpus_begin(&g, 2));
+    const sp_storage a = new_storage_on(g.devices[0], BYTES, false);
+    const sp_storage b = new_storage_on(g.devices[1], BYTES, false);
+    CHECK_OK(sp_event_create(NULL, &event));
+    fake_cuda_hold(true);
+    fill(g.streams[0], a, 1);
+    CHECK_OK(sp_event_record(event, g.streams[0]));
+    fake_cuda_fail_call(call, 1, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_OK(sp_stream_wait_event(g.streams[1], event));
+    fake_cuda_hold(false);
+    CHECK_STATUS(sp_storage_fill_async(g.streams[1], whole(b), "x", 1), waiting);
+    if (waiting != SP_OK) CHECK_MESSAGE(lost);
+    (void)sp_stream_synchronize(g.streams[1]);
+    const sp_status other = waiting == SP_OK ? SP_DEVICE_LOST : SP_OK;
+    CHECK_STATUS(sp_storage_fill_async(g.streams[0], whole(a), "x", 1), other);
+    if (other != SP_OK) CHECK_MESSAGE(lost);
+    (void)sp_stream_synchronize(g.streams[0]);
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+    gpus_end(&g);
+}
+
+TEST(a_wait_for_another_gpu_loses_the_gpu_whose_call_has_failed)
+{
+    wait_while_a_call_fails("cuStreamWaitEvent", "cuStreamWaitEvent", SP_DEVICE_LOST);
+    wait_while_a_call_fails("cuEventRecord", "cuEventRecord", SP_OK);
+}
+
 TEST_MAIN

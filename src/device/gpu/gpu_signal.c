@@ -143,6 +143,8 @@ void sp__gpu_poll(sp_gpu_queue *queue)
 sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, uint64_t value)
 {
     const sp_gpu_driver *driver = driver_of(queue);
+    const sp_gpu_queue *failing = behind; /* if a call of the driver fails: that it was on */
+    sp_gpu_call call = SP_GPU_RECORD;
     sp_gpu_result result = SP_GPU_DONE;
     sp_mutex_lock(&behind->lock);
     if (sp_load_relaxed(&behind->common.base.timeline.done) < value) {
@@ -154,10 +156,14 @@ sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, u
             driver->leave();
             newest = signal_newest_locked(behind);
         }
-        if (result == SP_GPU_DONE) result = driver->event_wait(queue, newest->event);
+        if (result == SP_GPU_DONE) {
+            failing = queue;
+            call = SP_GPU_WAIT;
+            result = driver->event_wait(queue, newest->event);
+        }
     }
     sp_mutex_unlock(&behind->lock);
-    return driver->check(sp__gpu_device_of(behind), result, SP_GPU_WAIT, NULL);
+    return driver->check(sp__gpu_device_of(failing), result, call, NULL);
 }
 
 bool sp__gpu_is_busy(sp_gpu_queue *queue)
