@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loss of one of two GPUs, on the fake driver: copies between them fail, whichever of the two
- * issues them, and the other GPU works on. */
+ * issues them, and the other GPU works on. And calls that fail where commands wait for others. */
 #include "gpus_fixture.h"
 #include "runtime_gpu.h"
 
@@ -95,6 +95,17 @@ TEST(a_gpu_copies_nothing_that_a_lost_one_should_have_written)
     gpus_end(&g);
 }
 
+/* Waits for the driver's stream, whatever the library knows of it. */
+static void drain(const gpus *g, int gpu)
+{
+    CUcontext context, popped;
+    CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRetain)(&context, gpu), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuCtxPushCurrent)(context), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuStreamSynchronize)(info_of(g->streams[gpu]).native), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRelease)(gpu), CUDA_SUCCESS);
+}
+
 /* Of an event of cuda:0 by a stream of cuda:1. */
 static void wait_while_a_call_fails(const char *call, const char *lost, sp_status waiting)
 {
@@ -110,6 +121,7 @@ static void wait_while_a_call_fails(const char *call, const char *lost, sp_statu
     fake_cuda_fail_call(call, 1, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_OK(sp_stream_wait_event(g.streams[1], event));
     fake_cuda_hold(false);
+    drain(&g, 0); /* it only seems to be lost: its memory is in use still */
     CHECK_STATUS(sp_storage_fill_async(g.streams[1], whole(b), "x", 1), waiting);
     if (waiting != SP_OK) CHECK_MESSAGE(lost);
     (void)sp_stream_synchronize(g.streams[1]);
@@ -127,6 +139,32 @@ TEST(a_wait_for_another_gpu_loses_the_gpu_whose_call_has_failed)
 {
     wait_while_a_call_fails("cuStreamWaitEvent", "cuStreamWaitEvent", SP_DEVICE_LOST);
     wait_while_a_call_fails("cuEventRecord", "cuEventRecord", SP_OK);
+}
+
+/* The driver does not tell whether what comes before the copy is done. */
+TEST(a_copy_that_cannot_be_ordered_fails)
+{
+    gpus g;
+    REQUIRE(gpus_begin(&g, 1));
+    static const char *const calls[] = {"cuEventRecord", "cuEventQuery"};
+    for (int i = 0; i < 2; i++) {
+        const sp_storage gpu = new_storage_on(g.devices[0], BYTES, false);
+        const sp_storage host = new_storage_on(CPU, BYTES, false);
+        fill(g.streams[0], gpu, 1);
+        CHECK_OK(sp_stream_synchronize(g.streams[0]));
+        fake_cuda_hold(true);
+        fill(g.streams[0], gpu, 2);
+        fake_cuda_fail_call(calls[i], 1, 1, CUDA_ERROR_INVALID_VALUE);
+        copy(g.streams[0], host, gpu);
+        fake_cuda_hold(false);
+        check_poisoned(host, SP_FAILED, "before a host function");
+        CHECK_STATUS(sp_stream_synchronize(g.streams[0]), SP_FAILED);
+        copy(g.streams[0], host, gpu);
+        CHECK_EQ_INT(first_other(host, 2), -1);
+        CHECK_OK(sp_storage_release(gpu));
+        CHECK_OK(sp_storage_release(host));
+    }
+    gpus_end(&g);
 }
 
 TEST_MAIN

@@ -66,6 +66,12 @@ bool sp__gpu_wait(sp_command_queue *commands, sp_point point)
     return sp__gpu_wait_signal(sp__gpu_queue(commands), behind, point.value) == SP_OK;
 }
 
+/* It is not known whether what comes before the host function is done: the function is told so. */
+static void settle_fail(sp_command_queue *commands, sp_status status)
+{
+    if (commands->cursor.fault == SP_NO_FAULT) commands->cursor.fault = sp__fault_create(status);
+}
+
 bool sp__gpu_settle(sp_command_queue *commands)
 {
     sp_gpu_queue *queue = sp__gpu_queue(commands);
@@ -76,8 +82,9 @@ bool sp__gpu_settle(sp_command_queue *commands)
     if (result == SP_GPU_DONE) result = driver->event_query(queue->settle);
     if (result != SP_GPU_NOT_READY) {
         queue->is_settling = false;
-        (void)driver->check(sp__gpu_device_of(queue), result, SP_GPU_QUERY,
-                            "before a host function");
+        const sp_status status =
+            driver->check(sp__gpu_device_of(queue), result, SP_GPU_QUERY, "before a host function");
+        if (status != SP_OK && !SP_PLANTED(settles_blindly)) settle_fail(commands, status);
         return true;
     }
     sp_store_relaxed(&commands->parked_on, NULL);

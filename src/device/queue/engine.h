@@ -34,7 +34,8 @@ struct sp_queue_engine {
     /* Issues a whole list in one step; SP_UNSUPPORTED, without a message, for a list that has to be
      * executed command by command. */
     sp_status (*execute_list)(sp_command_queue *queue, const sp_record *record);
-    /* Whether everything that was executed is done. False: the queue is parked until it is. */
+    /* Whether everything that was executed is done. False: the queue is parked until it is. If that
+     * cannot be known, the submission at the cursor has failed. */
     bool (*settle)(sp_command_queue *queue);
     /* The submission `value` has been executed, or skipped because of a fault: raises `drained`. */
     void (*finish)(sp_command_queue *queue, uint64_t value);
