@@ -313,13 +313,13 @@ static void check_very_short(world *w, uint64_t shortest)
     w->queue->history.has_sharer = false;
 }
 
-/* Ten dispatches of which sharing has saved so much each, one after the other; long enough to be
- * judged. */
-static bool shares_after_saving(world *w, uint64_t shortest, uint64_t saved_ns)
+/* Ten dispatches of which sharing has saved so much each; long enough to be judged. Each begins so
+ * long after the last one. */
+static bool shares_after_saving(world *w, uint64_t shortest, uint64_t saved_ns, uint64_t pause_ns)
 {
     w->queue->history.has_sharer = true;
     for (uint32_t i = 0; i < 10; i++) {
-        sp_clock_sleep(shortest);
+        sp_clock_sleep(shortest + pause_ns);
         sp__queue_judge_sharing(w->queue, shortest, shortest - saved_ns);
     }
     const bool is_shared = sp__queue_shares(w->queue, shortest);
@@ -330,8 +330,11 @@ static bool shares_after_saving(world *w, uint64_t shortest, uint64_t saved_ns)
 static void check_saving(world *w, uint64_t shortest)
 {
     sp_store_relaxed(&w->free_slots.word, 2);
-    SP_SCHED_ASSERT(shares_after_saving(w, shortest, shortest / 4));
-    SP_SCHED_ASSERT(!shares_after_saving(w, shortest, shortest / 32));
+    SP_SCHED_ASSERT(shares_after_saving(w, shortest, shortest / 4, 0));
+    SP_SCHED_ASSERT(!shares_after_saving(w, shortest, shortest / 32, 0));
+    /* A core has been kept awake for a part of each pause only. */
+    SP_SCHED_ASSERT(shares_after_saving(w, shortest, shortest / 4, 100 * shortest));
+    SP_SCHED_ASSERT(!shares_after_saving(w, shortest, shortest / 16, 100 * shortest));
 }
 
 /* Whether misses of 0.8 ms in all, one after the other, wake the sleeping worker. */
@@ -451,7 +454,8 @@ const sp_subject sp__subjects_tiles[] = {
     {.name = "tiles_very_short",
      .test = subject_tiles_very_short,
      .thread_count = 2,
-     .planted = "shares_with_nobody wakes_when_crowded misses_for_ever never_pauses",
+     .planted = "shares_with_nobody wakes_when_crowded misses_for_ever never_pauses "
+                "counts_sleep",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
     {.name = "tiles_core_taken",

@@ -78,9 +78,10 @@ typedef struct sp_share_history {
     bool has_sharer;    /* another thread has run tiles of the last dispatch that was shared */
     uint64_t missed_ns; /* of those, but the first, that no worker was ready to share */
     uint64_t missed_at; /* when the last of these has ended */
-    /* Of those that were shared since `judged_at`: on one thread, as expected, and taken. */
-    uint64_t alone_ns, taken_ns;
-    uint64_t judged_at;
+    /* Of those that were shared since the last judgement: on one thread, as expected, and taken;
+     * and how long a worker has been awake for them. */
+    uint64_t alone_ns, taken_ns, awake_ns;
+    uint64_t shared_at;    /* when the last of these has ended */
     uint32_t judgements;   /* wraps */
     uint64_t paused_until; /* 0, or when sharing is tried again */
 } sp_share_history;

@@ -33,9 +33,9 @@
  * hundredth of that. */
 #define MISSED_NS 500000u
 /* After so much of very short dispatches, on one thread, sharing them is judged: it has to save
- * 1 / SAVED_SHARE of all the time since the last time, for which it keeps a core awake, or they are
- * not shared for a while. Cores that have no cache in common exchange a line in longer than some
- * tiles take. */
+ * 1 / SAVED_SHARE of the time for which it has kept another core awake since the last time, or they
+ * are not shared for a while. Cores that have no cache in common exchange a line in longer than
+ * some tiles take. */
 #define JUDGED_NS 1000000u
 #define SAVED_SHARE 16u
 #define PAUSE_NS 20000000u
@@ -149,15 +149,25 @@ void sp__queue_miss(sp_command_queue *queue, uint64_t ns)
     sp__queue_wake(device, 1);
 }
 
+/* How long since the dispatch before this one: a caller that makes its runs in bursts keeps nobody
+ * awake between them. */
+static uint64_t history_awake_ns(const sp_share_history *history, uint64_t now, uint64_t taken_ns)
+{
+    const uint64_t since_ns = now - history->shared_at, most = taken_ns + SPIN_NS;
+    return since_ns < most || SP_PLANTED(counts_sleep) ? since_ns : most;
+}
+
 void sp__queue_judge_sharing(sp_command_queue *queue, uint64_t alone_ns, uint64_t taken_ns)
 {
     sp_share_history *history = &queue->history;
     const uint64_t now = sp_clock_now();
-    if (history->alone_ns == 0) history->judged_at = now - taken_ns;
+    if (history->alone_ns == 0) history->awake_ns = taken_ns;
+    else history->awake_ns += history_awake_ns(history, now, taken_ns);
+    history->shared_at = now;
     history->alone_ns += alone_ns;
     history->taken_ns += taken_ns;
     if (history->alone_ns < JUDGED_NS) return;
-    const uint64_t wanted_ns = (now - history->judged_at) / SAVED_SHARE;
+    const uint64_t wanted_ns = history->awake_ns / SAVED_SHARE;
     const bool pays = history->taken_ns + wanted_ns < history->alone_ns;
     const bool is_measured = ++history->judgements % JUDGED_EACH == 0;
     history->paused_until = !pays && !SP_PLANTED(never_pauses) ? now + PAUSE_NS
