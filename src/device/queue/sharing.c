@@ -149,8 +149,8 @@ void sp__queue_miss(sp_command_queue *queue, uint64_t ns)
     sp__queue_wake(device, 1);
 }
 
-/* How long since the dispatch before this one: a caller that makes its runs in bursts keeps nobody
- * awake between them. */
+/* How long a worker has been awake since the dispatch before this one: it spins for SPIN_NS, so
+ * between bursts of runs no worker is. */
 static uint64_t history_awake_ns(const sp_share_history *history, uint64_t now, uint64_t taken_ns)
 {
     const uint64_t since_ns = now - history->shared_at, most = taken_ns + SPIN_NS;
