@@ -53,11 +53,27 @@ void park_ended_thread(const std::exception_ptr &error, void *)
     std::rethrow_exception(error);
 }
 
+/* Another import after the module was dropped from sys.modules, as a second module object: it has
+ * what the first one has, since types, lists and threads are the process's. False: the first. */
+bool is_imported_again(nb::module_ &m)
+{
+    static PyObject *first; /* process-wide: there is one interpreter */
+    if (first == nullptr) {
+        first = nb::borrow(m).release().ptr();
+        return false;
+    }
+    for (const auto &[name, value] : nb::borrow<nb::dict>(nb::handle(first).attr("__dict__"))) {
+        if (!nb::hasattr(m, name)) nb::setattr(m, name, value);
+    }
+    return true;
+}
+
 } // namespace
 
 NB_MODULE(_core, m)
 {
     refuse_subinterpreters();
+    if (is_imported_again(m)) return;
     nb::set_leak_warnings(false); /* threads that are parked at exit keep what they use */
     nb::register_exception_translator(park_ended_thread);
     py::bind_errors(m);

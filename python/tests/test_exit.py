@@ -138,6 +138,35 @@ threading.Thread(target=work).start()
     assert out == "True (64, 256)\nTrue\n"
 
 
+def test_the_package_is_imported_again_after_it_was_dropped():
+    """As tools do that load changed code again."""
+    out = run_python("""
+import importlib, sys
+import numpy as np
+import onnx_writer
+import streampool
+x = np.ones((2, 4), np.float32)
+model = streampool.load(onnx_writer.linear())
+y = model.submit(x).result()
+for _ in range(2):
+    for name in [name for name in sys.modules if name.startswith("streampool")]:
+        del sys.modules[name]
+    again = importlib.import_module("streampool")
+    assert again is not streampool and again.Tensor is streampool.Tensor
+    another = again.load(onnx_writer.linear())
+    for each in (model, another):
+        assert each(x).tobytes() == each.submit(x).result().tobytes() == y.tobytes()
+    try:
+        another(x[:, :3])
+    except again.Error as error:
+        assert isinstance(error, ValueError) and error.status == again.Status.MISMATCH
+importlib.reload(again)
+importlib.reload(again._core)
+print(again.load(onnx_writer.linear())(x).tobytes() == y.tobytes())
+""")
+    assert out == "True\n"
+
+
 def test_a_subinterpreter_is_refused():
     out = run_python("""
 try:
