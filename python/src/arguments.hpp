@@ -18,16 +18,22 @@ std::string class_name(nanobind::handle object);
 const char *text_of(nanobind::handle object, const char *what);
 int64_t integer_of(nanobind::handle object, const char *what);
 double number_of(nanobind::handle object, const char *what);
+/* As bool(object); what that raises comes through. */
+bool truth_of(nanobind::handle object);
 
 [[noreturn]] void raise_kind(const char *what, const char *wanted, nanobind::handle object);
+
+/* Whether it is an object of a class of the extension, whose __init__ has run. */
+template <class T> bool is_instance(nanobind::handle object)
+{
+    return nanobind::isinstance<T>(object) && nanobind::inst_ready(object);
+}
 
 /* An object of a class of the extension; `wanted` names the class. */
 template <class T>
 const T &instance_of(nanobind::handle object, const char *what, const char *wanted)
 {
-    if (!nanobind::isinstance<T>(object) || !nanobind::inst_ready(object)) {
-        raise_kind(what, wanted, object);
-    }
+    if (!is_instance<T>(object)) raise_kind(what, wanted, object);
     return *nanobind::inst_ptr<T>(object);
 }
 

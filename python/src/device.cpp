@@ -123,11 +123,13 @@ void bind_class(nb::module_ &m)
             "close",
             [](const Device &d) { check(unlocked([&] { return sp_device_close(d.handle); })); },
             "Waits for all accepted work and closes the device. ValueError for cpu.")
-        .def("__eq__",
-             [](const Device &a, nb::handle b) {
-                 return nb::isinstance<Device>(b) &&
-                        nb::cast<const Device &>(b).handle.bits == a.handle.bits;
-             })
+        .def(
+            "__eq__",
+            [](const Device &a, nb::handle b) {
+                return is_instance<Device>(b) &&
+                       nb::inst_ptr<Device>(b)->handle.bits == a.handle.bits;
+            },
+            nb::arg("other").none())
         .def("__hash__", [](const Device &d) { return d.handle.bits; })
         .def("__repr__", [](const Device &d) {
             return nb::str("streampool.Device('{}')").format(info_of(d).name);

@@ -22,14 +22,9 @@ namespace
 
 constexpr const char *tensor_kind = "a Tensor of the model's device";
 
-bool is_tensor(nb::handle value)
-{
-    return nb::isinstance<Tensor>(value) && nb::inst_ready(value);
-}
-
 bool takes(const Model &model, nb::handle value)
 {
-    if (!is_tensor(value)) return false;
+    if (!is_instance<Tensor>(value)) return false;
     return nb::inst_ptr<Tensor>(value)->info().device.bits == model.device.bits;
 }
 

@@ -213,11 +213,13 @@ void bind_stream_class(nb::module_ &m)
             "flush", [](const Stream &s) { check(sp_stream_flush(s.handle)); },
             "Starts submitted work now.")
         .def("info", info_of, "Counters of the stream, by name.")
-        .def("__eq__",
-             [](const Stream &a, nb::handle b) {
-                 return nb::isinstance<Stream>(b) &&
-                        nb::cast<const Stream &>(b).handle.bits == a.handle.bits;
-             })
+        .def(
+            "__eq__",
+            [](const Stream &a, nb::handle b) {
+                return is_instance<Stream>(b) &&
+                       nb::inst_ptr<Stream>(b)->handle.bits == a.handle.bits;
+            },
+            nb::arg("other").none())
         .def("__hash__", [](const Stream &s) { return s.handle.bits; });
 }
 

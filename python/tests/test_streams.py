@@ -21,6 +21,15 @@ def test_the_cpu_is_there():
         pool.submit(streampool.synchronize, cpu).result()
 
 
+@pytest.mark.filterwarnings("ignore:nanobind")
+@pytest.mark.parametrize("kind", [streampool.Device, streampool.Stream])
+def test_devices_and_streams_are_compared_with_anything(kind):
+    one = kind("cpu")
+    for other in (None, 3, "cpu", streampool.Event(), kind.__new__(kind)):
+        assert not one == other and one != other and other not in [one]
+    assert one in [None, one]
+
+
 def test_null_is_one_device_and_more_can_be_opened(x, linear):
     null = streampool.device("null")
     assert null == streampool.device("null") and null.kind == "null"
