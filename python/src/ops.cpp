@@ -26,6 +26,9 @@ namespace
 constexpr const char *tensor_kind =
     "a Tensor, which streampool.tensor() makes of an array, or None";
 
+/* Of outputs, of which the library refuses more, too: but only after they have memory here. */
+constexpr int most_count = 65536;
+
 /* The attributes of a call, and what their fields point to: deques, whose elements stay in place.
  */
 struct Attributes {
@@ -125,11 +128,22 @@ void Attributes::add(nb::handle name, int type, nb::handle value)
     all.push_back(attribute);
 }
 
+uint32_t count_argument(nb::handle object, const char *what)
+{
+    const int64_t count = integer_of(object, what);
+    if (count < 0 || count > most_count) {
+        raise_value("%s is %lld; it can be 0 to %d", what, static_cast<long long>(count),
+                    most_count);
+    }
+    return static_cast<uint32_t>(count);
+}
+
 /* `attributes`: (name, type, value); an input may be None. */
-nb::list run(const char *op, const nb::list &inputs, const nb::list &attributes, uint32_t outputs,
-             nb::handle device, uint32_t opset)
+nb::list run(const char *op, const nb::list &inputs, const nb::list &attributes,
+             nb::handle output_count, nb::handle device, nb::handle opset)
 {
     Attributes chosen;
+    const uint32_t outputs = count_argument(output_count, "outputs");
     for (const nb::handle item : attributes) {
         const auto triple = nb::borrow<nb::tuple>(item);
         chosen.add(triple[0], nb::cast<int>(triple[1]), triple[2]);
@@ -141,7 +155,7 @@ nb::list run(const char *op, const nb::list &inputs, const nb::list &attributes,
                               : instance_of<Tensor>(input, "an input", tensor_kind).handle);
     }
     sp_op_options options = {};
-    options.opset = opset;
+    options.opset = count_argument(opset, "opset");
     options.attributes = chosen.all.data();
     options.attribute_count = static_cast<uint32_t>(chosen.all.size());
     if (!device.is_none()) options.device = device_of(device);
@@ -207,7 +221,7 @@ nb::list table()
 void bind_ops(nb::module_ &m)
 {
     m.def("op_run", run, nb::arg("op"), nb::arg("inputs"), nb::arg("attributes"),
-          nb::arg("outputs"), nb::arg("device").none(), nb::arg("opset"));
+          nb::arg("outputs"), nb::arg("device").none(), nb::arg("opset").none());
     m.def("op_table", table,
           "(name, inputs at least, at most, outputs at least, at most, dtypes of inputs, (name, "
           "type, is_required) of attributes) of each operator.");

@@ -135,3 +135,9 @@ def test_tensors_written_by_one_thread_are_read_by_another():
         return value
 
     assert all((result.numpy() == i).all() for i, result in enumerate(together(use, 16)))
+    for outputs in (-1, 65537, 2**32 - 1, 2**64):  # none of which gets memory
+        with pytest.raises(ValueError, match="outputs"):
+            ops.Relu(x, outputs=outputs)
+    for opset in ("one", 1.0, None):
+        with pytest.raises(TypeError, match="opset is an integer"):
+            ops.Relu(x, opset=opset)
