@@ -29,7 +29,7 @@ const DtypeRow rows[dtype_count] = {
 
 /* Of NumPy; set once, and kept for ever. process-wide: one interpreter. */
 struct {
-    PyObject *dtype, *empty;
+    PyObject *dtype, *empty, *array, *scalar;
     PyObject *dtypes[dtype_count];
 } numpy;
 
@@ -55,6 +55,8 @@ void load_numpy()
     const nb::module_ module = nb::module_::import_("numpy");
     numpy.dtype = nb::object(module.attr("dtype")).release().ptr();
     numpy.empty = nb::object(module.attr("empty")).release().ptr();
+    numpy.array = nb::object(module.attr("ndarray")).release().ptr();
+    numpy.scalar = nb::object(module.attr("generic")).release().ptr();
     for (uint32_t i = 1; i < dtype_count; i++) {
         if (rows[i].kind == 'x') continue;
         numpy.dtypes[i] = nb::handle(numpy.dtype)(rows[i].name).release().ptr();
@@ -103,6 +105,30 @@ nb::object numpy_empty(nb::handle shape, sp_dtype dtype)
     PyObject *array = PyObject_Vectorcall(numpy.empty, arguments, 2, nullptr);
     if (array == nullptr) throw nb::python_error();
     return nb::steal(array);
+}
+
+static bool is_instance_of(nb::handle object, PyObject *type)
+{
+    const int is = PyObject_IsInstance(object.ptr(), type);
+    if (is < 0) throw nb::python_error();
+    return is != 0;
+}
+
+bool is_numpy_array(nb::handle object)
+{
+    return is_instance_of(object, numpy.array);
+}
+
+bool is_numpy_scalar(nb::handle object)
+{
+    return is_instance_of(object, numpy.scalar);
+}
+
+nb::object number_of_numpy(nb::handle scalar)
+{
+    const nb::object kind = scalar.attr("dtype").attr("kind");
+    if (strchr("biuf", *text_of(kind, "the kind of a dtype")) == nullptr) return nb::none();
+    return scalar.attr("item")();
 }
 
 nb::object shape_tuple(const int64_t *shape, uint32_t rank)

@@ -23,6 +23,11 @@ sp_dtype dtype_of(nanobind::handle object);
 nanobind::handle numpy_dtype(sp_dtype dtype);
 /* numpy.empty(shape, dtype): `shape` is a tuple. */
 nanobind::object numpy_empty(nanobind::handle shape, sp_dtype dtype);
+/* numpy.ndarray, numpy.generic. */
+bool is_numpy_array(nanobind::handle object);
+bool is_numpy_scalar(nanobind::handle object);
+/* A scalar of NumPy that is a bool, an integer or a float, as Python's; others may be anything. */
+nanobind::object number_of_numpy(nanobind::handle scalar);
 nanobind::object shape_tuple(const int64_t *shape, uint32_t rank);
 
 void bind_dtypes(nanobind::module_ &m);

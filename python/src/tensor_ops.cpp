@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor_ops.hpp"
 
+#include <cstring>
+
 #include <streampool/ops.h>
 
 #include "arguments.hpp"
@@ -50,13 +52,25 @@ TensorObject scalar_of(nb::handle number, const Tensor &like)
     return tensor_object(cast);
 }
 
-/* A null object: the operand is neither a tensor nor a number. */
+bool is_number(nb::handle value)
+{
+    return PyBool_Check(value.ptr()) || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr());
+}
+
+/* NumPy's numbers are Python's, its arrays are tensors of their dtype. A null object: the operand
+ * is nothing of these. */
 nb::object operand_of(nb::handle value, const Tensor &other)
 {
-    if (nb::isinstance<Tensor>(value)) return nb::borrow(value);
-    const bool is_number =
-        PyBool_Check(value.ptr()) || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr());
-    return is_number ? scalar_of(value, other) : nb::object();
+    if (is_instance<Tensor>(value)) return nb::borrow(value);
+    if (is_number(value)) return scalar_of(value, other);
+    if (is_numpy_scalar(value)) {
+        const nb::object number = number_of_numpy(value);
+        if (is_number(number)) return scalar_of(number, other);
+        raise_kind("an operand", "a Tensor, an array, or a number that a Tensor can have", value);
+    }
+    if (!is_numpy_array(value)) return nb::object();
+    return nb::module_::import_("streampool._tensor")
+        .attr("tensor")(value, nb::none(), Device{other.info().device});
 }
 
 template <bool is_reflected>
@@ -64,6 +78,11 @@ TensorObject binary(const char *op, const Tensor &self, nb::handle value)
 {
     const nb::object operand = operand_of(value, self);
     if (!operand.is_valid()) return nb::borrow<TensorObject>(Py_NotImplemented);
+    if (strcmp(op, "Div") == 0 && self.info().dtype > SP_BF16) {
+        raise_type("/ of %s would lose what is left over: cast the tensor to a type of floats, or "
+                   "use ops.Div, which rounds towards zero",
+                   dtype_name(self.info().dtype));
+    }
     const sp_tensor other = nb::cast<const Tensor &>(operand).handle;
     const sp_tensor inputs[] = {is_reflected ? other : self.handle,
                                 is_reflected ? self.handle : other};
@@ -113,6 +132,14 @@ TensorObject unsqueezed(const Tensor &tensor, int64_t axis)
     return tensor_object(handle);
 }
 
+/* By ONNX there is no operator of its own. */
+template <bool is_reflected> TensorObject not_equal(const Tensor &self, nb::handle value)
+{
+    const TensorObject equal = binary<is_reflected>("Equal", self, value);
+    if (equal.is(Py_NotImplemented)) return equal;
+    return unary("Not", nb::cast<const Tensor &>(equal));
+}
+
 /* Integers, slices and None, one or a tuple of them. A view. */
 TensorObject get_item(nb::handle_t<Tensor> self, nb::handle indices)
 {
@@ -123,7 +150,9 @@ TensorObject get_item(nb::handle_t<Tensor> self, nb::handle indices)
     int64_t axis = 0;
     for (const nb::handle index : all) {
         const Tensor &tensor = nb::cast<const Tensor &>(result);
-        if (index.is_none()) {
+        if (PyBool_Check(index.ptr())) {
+            raise_type("an index is an integer, a slice or None, and no bool");
+        } else if (index.is_none()) {
             result = unsqueezed(tensor, axis++);
         } else if (PySlice_Check(index.ptr())) {
             result = sliced(tensor, axis++, index);
@@ -137,7 +166,7 @@ TensorObject get_item(nb::handle_t<Tensor> self, nb::handle indices)
 }
 
 struct BinaryRow {
-    const char *method, *reflected, *op;
+    const char *method, *reflected, *op; /* Python reflects comparisons itself */
 };
 
 } // namespace
@@ -147,11 +176,11 @@ void bind_tensor_ops(nb::class_<Tensor> &c)
     static const BinaryRow binaries[] = {
         {"__add__", "__radd__", "Add"}, {"__sub__", "__rsub__", "Sub"},
         {"__mul__", "__rmul__", "Mul"}, {"__truediv__", "__rtruediv__", "Div"},
-        {"__pow__", "__rpow__", "Pow"}, {"__matmul__", nullptr, "MatMul"},
+        {"__pow__", "__rpow__", "Pow"}, {"__matmul__", "__rmatmul__", "MatMul"},
         {"__lt__", nullptr, "Less"},    {"__le__", nullptr, "LessOrEqual"},
         {"__gt__", nullptr, "Greater"}, {"__ge__", nullptr, "GreaterOrEqual"},
-        {"__and__", nullptr, "And"},    {"__or__", nullptr, "Or"},
-        {"__xor__", nullptr, "Xor"},
+        {"__and__", "__rand__", "And"}, {"__or__", "__ror__", "Or"},
+        {"__xor__", "__rxor__", "Xor"}, {"__eq__", nullptr, "Equal"},
     };
     for (const BinaryRow &row : binaries) {
         const char *op = row.op;
@@ -166,7 +195,14 @@ void bind_tensor_ops(nb::class_<Tensor> &c)
     c.def("__neg__", [](const Tensor &t) { return unary("Neg", t); });
     c.def("__abs__", [](const Tensor &t) { return unary("Abs", t); });
     c.def("__invert__", [](const Tensor &t) { return unary("Not", t); });
-    c.def("__getitem__", get_item, "A view: integers, slices and None.");
+    c.def("__ne__", not_equal<false>, nb::is_operator());
+    /* Of the object: that of the elements would need a wait. */
+    c.def("__hash__", [](nb::handle_t<Tensor> t) {
+        return static_cast<Py_ssize_t>(reinterpret_cast<uintptr_t>(t.ptr()) >> 4);
+    });
+    /* So that NumPy leaves `array * tensor` to the tensor. */
+    c.attr("__array_priority__") = 1000;
+    c.def("__getitem__", get_item, nb::arg("index").none(), "A view: integers, slices and None.");
     c.def("__len__", [](const Tensor &t) {
         const sp_tensor_info info = t.info();
         if (info.rank == 0) raise_type("a tensor of rank 0 has no length");

@@ -45,6 +45,59 @@ def test_other_operators_of_python():
     assert bool(tensor(np.array([True]))) and tensor(np.float32([3])).item() == 3
 
 
+def test_comparisons_for_equality_are_of_the_elements():
+    a = tensor(np.float32([1, 2, 3]))
+    assert (a == 2).tolist() == [False, True, False] and (a != 2).tolist() == [True, False, True]
+    assert (2 == a).tolist() == (a == tensor(np.float32([3, 2, 1]))).tolist() == [False, True, False]
+    assert 2.0 in a and 5.0 not in a
+    assert not a == None and a != "text"  # noqa: E711
+    assert a in {a: 1} and tensor(np.float32([1])) not in {a: 1}
+
+
+@pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow,
+                                operator.lt, operator.eq, operator.ne])
+def test_operands_of_numpy_give_tensors(op):
+    a, b = np.float32([[1, 2], [3, 4]]), np.float32([2, -4])
+    for other in (b, np.float32(2), np.float64(2), np.int64(2), np.float16(2)):
+        want = np.asarray(other, np.float32)
+        results = op(tensor(a), other), op(other, tensor(a))
+        assert all(isinstance(result, streampool.Tensor) for result in results)
+        assert [result.tolist() for result in results] == [op(a, want).tolist(), op(want, a).tolist()]
+
+
+def test_other_operands_of_numpy():
+    a, flags = tensor(np.float32([[1, 2], [3, 4]])), tensor(np.array([True, False]))
+    assert (np.float32([[1, 0], [0, 2]]) @ a).tolist() == [[1, 2], [6, 8]]
+    assert (a @ np.float32([[1, 0], [0, 2]])).tolist() == [[1, 4], [3, 8]]
+    assert (True & flags).tolist() == (np.True_ & flags).tolist() == [True, False]
+    assert (False | flags).tolist() == (np.bool_([True, True]) ^ ~flags).tolist() == [True, False]
+    assert np.exp(a).tolist() == np.exp(a.numpy()).tolist()  # what is no operator is NumPy's own
+    for wrong in (np.complex64(1), np.longdouble(1), np.datetime64(5, "ns"), np.array(["text"])):
+        with pytest.raises(TypeError):
+            a + wrong
+    with pytest.raises(ValueError, match="f32.*f64"):
+        a + np.float64([1, 2])
+    with pytest.raises(TypeError, match="a float does not fit"):
+        tensor(np.int32([1])) * np.float32(1.5)
+
+
+def test_integers_are_not_divided_by_a_slash():
+    a = tensor(np.int32([7, -7]))
+    for operation in (lambda: a / 2, lambda: 2 / a, lambda: a / a, lambda: a / np.int32([2, 2])):
+        with pytest.raises(TypeError, match="/ of int32 would lose"):
+            operation()
+    assert ops.Div(a, tensor(np.int32([2]))).tolist() == [3, -3]
+
+
+def test_indices():
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for index in (None, (None, 1), (0, None, slice(None, None, -2)), -1, (slice(5, None), np.int8(2)), ()):
+        assert tensor(a)[index].tolist() == a[index].tolist(), index
+    for index in (True, (0, False), ..., [0], 1.0):
+        with pytest.raises(TypeError, match="an index is an integer, a slice or None"):
+            tensor(a)[index]
+
+
 def test_an_operator_has_the_bits_of_a_model_with_it():
     x = np.sin(np.arange(64, dtype=np.float32)).reshape(8, 8)
     model = streampool.load(onnx_writer.unary("Softmax", "float32", [8, 8], axis=1))
@@ -84,6 +137,12 @@ def test_wrong_calls():
         x[10**30]
     with pytest.raises(AttributeError):
         ops.If  # noqa: B018
+    for outputs in (-1, 65537, 2**32 - 1, 2**64):  # none of which gets memory
+        with pytest.raises(ValueError, match="outputs"):
+            ops.Relu(x, outputs=outputs)
+    for opset in ("one", 1.0, None):
+        with pytest.raises(TypeError, match="opset is an integer"):
+            ops.Relu(x, opset=opset)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -135,9 +194,3 @@ def test_tensors_written_by_one_thread_are_read_by_another():
         return value
 
     assert all((result.numpy() == i).all() for i, result in enumerate(together(use, 16)))
-    for outputs in (-1, 65537, 2**32 - 1, 2**64):  # none of which gets memory
-        with pytest.raises(ValueError, match="outputs"):
-            ops.Relu(x, outputs=outputs)
-    for opset in ("one", 1.0, None):
-        with pytest.raises(TypeError, match="opset is an integer"):
-            ops.Relu(x, opset=opset)
