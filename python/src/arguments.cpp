@@ -56,4 +56,11 @@ double number_of(nb::handle object, const char *what)
     throw nb::python_error();
 }
 
+bool truth_of(nb::handle object)
+{
+    const int truth = PyObject_IsTrue(object.ptr());
+    if (truth < 0) throw nb::python_error();
+    return truth != 0;
+}
+
 } // namespace py

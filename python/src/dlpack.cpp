@@ -273,7 +273,7 @@ nb::any dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
         PyErr_SetString(PyExc_BufferError, "a tensor is exported to the device that it is on");
         throw nb::python_error();
     }
-    if (!copy.is_none() && nb::cast<bool>(copy)) {
+    if (!copy.is_none() && truth_of(copy)) {
         sp_tensor handle;
         const sp_tensor_info info = tensor.info();
         check(unlocked([&] {

@@ -247,7 +247,7 @@ void bind_exchange(nb::class_<Tensor> &c)
     c.def(
         "__array__",
         [](const Tensor &t, nb::handle dtype, nb::handle copy) {
-            if (!copy.is_none() && !nb::cast<bool>(copy)) {
+            if (!copy.is_none() && !truth_of(copy)) {
                 raise_value("numpy() of a tensor is a copy; numpy.from_dlpack makes none");
             }
             (void)numpy_dtype(t.info().dtype);

@@ -68,8 +68,11 @@ def gpu_of(value: typing.Any) -> "str | None":
     """The name of the GPU that another library's array is on; None if it is on the host."""
     if isinstance(value, (np.ndarray, _core.Tensor)) or not hasattr(value, "__dlpack_device__"):
         return None
-    kind, ordinal = value.__dlpack_device__()
-    return f"cuda:{int(ordinal)}" if int(kind) in (_DLPACK_CUDA, _DLPACK_CUDA_MANAGED) else None
+    try:
+        kind, ordinal = map(int, value.__dlpack_device__())
+    except Exception:  # of another device, or sparse: what else the object has decides
+        return None
+    return f"cuda:{ordinal}" if kind in (_DLPACK_CUDA, _DLPACK_CUDA_MANAGED) else None
 
 
 def from_dlpack(value: typing.Any) -> _core.Tensor:

@@ -117,6 +117,46 @@ def test_capsules_of_both_versions_are_made_and_may_be_forgotten():
     assert "dltensor_versioned" in repr(apart)
 
 
+class Refusing:
+    """An array that only __array__ gives out, as some of PyTorch's are."""
+
+    def __dlpack_device__(self):
+        raise RuntimeError("a layout without DLPack")
+
+    def __dlpack__(self, **options):
+        raise RuntimeError("a layout without DLPack")
+
+
+class Giving(Refusing):
+    def __init__(self, array):
+        self._array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self._array
+
+
+def test_what_refuses_dlpack_is_asked_for_an_array(linear, x):
+    assert linear(Giving(x)).tobytes() == linear(x).tobytes()
+    assert streampool.tensor(Giving(x)).tolist() == x.tolist()
+    for call in (linear, streampool.tensor, streampool.from_dlpack):
+        with pytest.raises(RuntimeError, match="a layout without DLPack"):
+            call(Refusing())
+
+
+@pytest.mark.parametrize("copy", [0, 1, "", "yes", np.bool_(True)])
+def test_a_copy_is_asked_for_by_what_is_true(copy):
+    a = streampool.tensor(np.float32([1, 2]))
+    same = streampool._core.import_dlpack(a.__dlpack__(copy=copy))
+    same.copy_(streampool.tensor(np.float32([3, 4])))
+    assert same.tolist() == [3, 4]
+    assert a.tolist() == ([1, 2] if copy else [3, 4])
+    if copy:
+        assert a.__array__(copy=copy).tolist() == a.tolist()
+    else:
+        with pytest.raises(ValueError, match="is a copy"):
+            a.__array__(copy=copy)
+
+
 def test_a_capsule_is_used_once():
     capsule = streampool.tensor(np.float32([1])).__dlpack__(max_version=(1, 0))
 
