@@ -27,6 +27,12 @@ def _options(max_batch, max_delay, workers, max_waiting, refuse_when_full):
             _count("max_waiting", max_waiting), bool(refuse_when_full))
 
 
+def _require(value, name, kind):
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is of type {type(value).__name__}; it must be a "
+                        f"streampool.{kind.__name__}")
+
+
 class BatchQueue(Handle):
     """Runs of one model that wait in a queue and are computed together, with the bits of lone runs.
 
@@ -37,8 +43,7 @@ class BatchQueue(Handle):
 
     def __init__(self, model: Model, *, max_batch: int = 0, max_delay: float = 0.0, workers: int = 0,
                  max_waiting: int = 0, refuse_when_full: bool = False):
-        if not isinstance(model, Model):
-            raise TypeError(f"model is of type {type(model).__name__}; it must be a streampool.Model")
+        _require(model, "model", Model)
         self._model = model
         self._core = _core.BatchQueue(
             model._core, *_options(max_batch, max_delay, workers, max_waiting, refuse_when_full))
@@ -63,6 +68,7 @@ class BatchQueue(Handle):
 
 def configure_batch_queue(queue: BatchQueue, **options: typing.Any) -> None:
     """Replaces the options of a queue: queue.configure(**options)."""
+    _require(queue, "queue", BatchQueue)
     queue.configure(**options)
 
 
@@ -72,5 +78,6 @@ def batch_inference(model: Model, requests: "typing.Iterable[typing.Any]") -> "l
     Returns the results in order, each as a call would. If one fails, all others are computed, and
     its exception is raised.
     """
+    _require(model, "model", Model)
     pairs = [convert(model.inputs, *_as_pair(request)) for request in list(requests)]
     return [model._finish(result) for result in _core.batch_inference(model._core, pairs)]

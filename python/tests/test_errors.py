@@ -68,6 +68,11 @@ def test_arguments_of_another_type(linear):
         streampool.load(onnx_writer.linear(), max_run_bytes=-1)
     with pytest.raises(TypeError, match="timeout is a number"):
         linear.submit(np.zeros((2, 4), np.float32)).result("soon")
+    for call in (lambda: streampool.batch_inference(None, []), lambda: streampool.BatchQueue(3)):
+        with pytest.raises(TypeError, match="model is of type .*; it must be a streampool.Model"):
+            call()
+    with pytest.raises(TypeError, match="queue is of type Model; it must be a streampool.BatchQueue"):
+        streampool.configure_batch_queue(linear, workers=1)
 
 
 def _failures(tmp_path):
