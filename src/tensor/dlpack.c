@@ -115,7 +115,7 @@ static sp_status find_elements(const sp_dev *dev, const sp_dlpack_view *view, el
         return sp__fail(SP_INVALID, "a DLPack tensor at %p + %" PRIu64 " is not aligned for %s",
                         view->data, view->byte_offset, sp_dtype_name(dtype));
     }
-    out->data = (char *)view->data + (view->byte_offset - reach.below);
+    out->data = (char *)view->data + view->byte_offset - reach.below;
     return SP_OK;
 }
 

@@ -93,6 +93,14 @@ TEST(strides_offsets_and_a_missing_deleter_are_the_producers_choice)
     CHECK_OK(sp_tensor_release(tensor));
     await_at_least(&self.deleted, 1);
     produce(&self);
+    self.managed.dl_tensor.data = self.values + 5; /* as NumPy does: elements before the address */
+    self.strides[0] = -3;
+    self.strides[1] = -1;
+    tensor = import(&self);
+    expect_values(tensor, (const float[]){5, 4, 3, 2, 1, 0}, 6);
+    CHECK_OK(sp_tensor_release(tensor));
+    await_at_least(&self.deleted, 1);
+    produce(&self);
     self.shape[1] = 0;
     self.managed.dl_tensor.data = NULL;
     tensor = import(&self);
