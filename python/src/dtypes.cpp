@@ -121,7 +121,8 @@ bool is_numpy_array(nb::handle object)
 
 bool is_numpy_scalar(nb::handle object)
 {
-    return is_instance_of(object, numpy.scalar);
+    if (is_instance_of(object, numpy.scalar)) return true;
+    return is_numpy_array(object) && nb::object(object.attr("ndim")).equal(nb::int_(0));
 }
 
 nb::object number_of_numpy(nb::handle scalar)

@@ -23,8 +23,8 @@ sp_dtype dtype_of(nanobind::handle object);
 nanobind::handle numpy_dtype(sp_dtype dtype);
 /* numpy.empty(shape, dtype): `shape` is a tuple. */
 nanobind::object numpy_empty(nanobind::handle shape, sp_dtype dtype);
-/* numpy.ndarray, numpy.generic. */
 bool is_numpy_array(nanobind::handle object);
+/* Arrays of rank 0 too: NumPy makes such of numbers in comparisons. */
 bool is_numpy_scalar(nanobind::handle object);
 /* A scalar of NumPy that is a bool, an integer or a float, as Python's; others may be anything. */
 nanobind::object number_of_numpy(nanobind::handle scalar);

@@ -200,8 +200,6 @@ void bind_tensor_ops(nb::class_<Tensor> &c)
     c.def("__hash__", [](nb::handle_t<Tensor> t) {
         return static_cast<Py_ssize_t>(reinterpret_cast<uintptr_t>(t.ptr()) >> 4);
     });
-    /* So that NumPy leaves `array * tensor` to the tensor. */
-    c.attr("__array_priority__") = 1000;
     c.def("__getitem__", get_item, nb::arg("index").none(), "A view: integers, slices and None.");
     c.def("__len__", [](const Tensor &t) {
         const sp_tensor_info info = t.info();
