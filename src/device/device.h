@@ -41,6 +41,7 @@ typedef struct sp_device_limits {
     uint32_t width;                  /* streams that execute at the same time */
     uint32_t run_slots;              /* model runs admitted at the same time: `width` or more */
     bool has_tensor_cores;           /* with kernels for them: narrow products */
+    uint64_t range_unit;             /* of ranges; 0: the device has none */
     uint32_t max_commands_in_flight; /* 0: no limit except those of the queues */
     uint32_t quirk_count;
     const sp_quirk *quirks;
@@ -94,6 +95,14 @@ typedef struct sp_device_vtable {
      * all of the device's memory is such memory, and commands may name any host memory. */
     sp_status (*staging_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*staging_destroy)(sp_memory *memory);
+    /* Of a device with limits.range_unit; sizes and offsets are multiples of it. A range of the
+     * device's addresses without memory, which the host cannot access; memory for a part of it,
+     * which has none, and which keeps the addresses of the others; and back. A part is taken away
+     * whole, when no command uses it any more. Errors: SP_OUT_OF_MEMORY. */
+    sp_status (*range_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
+    void (*range_destroy)(sp_memory *range);
+    sp_status (*range_map)(const sp_memory *range, uint64_t offset, uint64_t bytes);
+    void (*range_unmap)(const sp_memory *range, uint64_t offset, uint64_t bytes);
     /* Whether copies on the device's queues may name memory of `other`, a device of the same kind,
      * that has no host pointer: from now on they may. NULL: never. */
     bool (*reaches)(sp_dev *device, sp_dev *other);
@@ -134,6 +143,8 @@ typedef struct sp_device_vtable {
     void (*flush)(sp_queue *queue);
     /* The calling thread is about to wait for `value`: it may run commands of the device. */
     void (*help)(sp_queue *queue, uint64_t value);
+    /* Whether a submission waits for nothing but work of the device. NULL: it cannot be told. */
+    bool (*is_issued)(sp_queue *queue, uint64_t value);
     /* Newest accepted value: the point of everything submitted so far. */
     uint64_t (*last_value)(sp_queue *queue);
     /* Calls `visit` for the unmet waits of the submissions after `after`, up to `value`. */

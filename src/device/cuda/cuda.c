@@ -43,6 +43,10 @@ static const sp_device_vtable cuda_vtable = {
     .memory_adopt = sp__cuda_memory_adopt,
     .staging_create = sp__cuda_staging_create,
     .staging_destroy = sp__cuda_staging_destroy,
+    .range_create = sp__cuda_range_create,
+    .range_destroy = sp__cuda_range_destroy,
+    .range_map = sp__cuda_range_map,
+    .range_unmap = sp__cuda_range_unmap,
     .reaches = sp__cuda_reaches,
     .host_register = sp__cuda_host_register,
     .host_unregister = sp__cuda_host_unregister,
@@ -59,6 +63,7 @@ static const sp_device_vtable cuda_vtable = {
     .watch = sp__gpu_watch,
     .flush = sp__gpu_flush,
     .help = sp__gpu_help,
+    .is_issued = sp__gpu_is_issued,
     .last_value = sp__queue_last_value,
     .each_wait = sp__queue_each_wait,
     .list_create = sp__cuda_list_create,
@@ -77,6 +82,7 @@ static sp_status device_describe(sp_cuda_device *device, uint32_t ordinal)
     *limits = (sp_device_limits){.memory_bytes = bytes, .width = RUN_SLOTS, .run_slots = RUN_SLOTS};
     limits->ordinal = ordinal;
     limits->has_tensor_cores = major >= 8;
+    SP_TRY(sp__cuda_range_unit(device, &limits->range_unit));
     sp__device_kind_name(&sp__cuda_kind, ordinal, limits->name, sizeof limits->name);
     return SP_OK;
 }

@@ -72,6 +72,11 @@ enum {
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+    CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
+    CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
     CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
     CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC = 1,
@@ -81,6 +86,24 @@ enum {
 typedef struct CUgraphEdgeData {
     unsigned char from_port, to_port, type, reserved[5];
 } CUgraphEdgeData;
+
+typedef unsigned long long CUmemGenericAllocationHandle;
+
+typedef struct CUmemLocation {
+    int type, id;
+} CUmemLocation;
+
+typedef struct CUmemAllocationProp {
+    int type, requestedHandleTypes;
+    CUmemLocation location;
+    void *win32HandleMetaData;
+    unsigned char allocFlags[8];
+} CUmemAllocationProp;
+
+typedef struct CUmemAccessDesc {
+    CUmemLocation location;
+    int flags;
+} CUmemAccessDesc;
 
 typedef struct CUDA_KERNEL_NODE_PARAMS {
     CUfunction func;
@@ -140,6 +163,22 @@ typedef struct CUDA_MEMCPY3D {
     X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags))          \
     X(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                            \
     X(cuMemFree, cuMemFree_v2, (CUdeviceptr address))                                              \
+    X(cuMemAddressReserve, cuMemAddressReserve,                                                    \
+      (CUdeviceptr * address, size_t bytes, size_t alignment, CUdeviceptr wanted,                  \
+       unsigned long long flags))                                                                  \
+    X(cuMemAddressFree, cuMemAddressFree, (CUdeviceptr address, size_t bytes))                     \
+    X(cuMemGetAllocationGranularity, cuMemGetAllocationGranularity,                                \
+      (size_t *bytes, const CUmemAllocationProp *properties, int option))                          \
+    X(cuMemCreate, cuMemCreate,                                                                    \
+      (CUmemGenericAllocationHandle * memory, size_t bytes, const CUmemAllocationProp *properties, \
+       unsigned long long flags))                                                                  \
+    X(cuMemRelease, cuMemRelease, (CUmemGenericAllocationHandle memory))                           \
+    X(cuMemMap, cuMemMap,                                                                          \
+      (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle memory,      \
+       unsigned long long flags))                                                                  \
+    X(cuMemSetAccess, cuMemSetAccess,                                                              \
+      (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count))            \
+    X(cuMemUnmap, cuMemUnmap, (CUdeviceptr address, size_t bytes))                                 \
     X(cuMemHostAlloc, cuMemHostAlloc, (void **address, size_t bytes, unsigned int flags))          \
     X(cuMemFreeHost, cuMemFreeHost, (void *address))                                               \
     X(cuMemHostRegister, cuMemHostRegister_v2, (void *address, size_t bytes, unsigned int flags))  \

@@ -95,6 +95,13 @@ void sp__cuda_staging_destroy(sp_memory *memory);
 sp_status sp__cuda_host_register(sp_dev *dev, void *data, uint64_t bytes);
 void sp__cuda_host_unregister(sp_dev *dev, void *data);
 
+/* cuda_range.c: of sp_device_vtable; and limits.range_unit */
+sp_status sp__cuda_range_create(sp_dev *dev, uint64_t bytes, sp_memory *out);
+void sp__cuda_range_destroy(sp_memory *range);
+sp_status sp__cuda_range_map(const sp_memory *range, uint64_t offset, uint64_t bytes);
+void sp__cuda_range_unmap(const sp_memory *range, uint64_t offset, uint64_t bytes);
+sp_status sp__cuda_range_unit(const sp_cuda_device *device, uint64_t *out);
+
 /* cuda_peer.c */
 bool sp__cuda_reaches(sp_dev *dev, sp_dev *other); /* of sp_device_vtable */
 static inline bool sp__cuda_is_peer_copy(const sp_binding *to, const sp_binding *from)

@@ -163,5 +163,6 @@ void sp__gpu_finish(sp_command_queue *queue, uint64_t value);
 void sp__gpu_kick(sp_queue *queue);
 void sp__gpu_flush(sp_queue *queue);
 void sp__gpu_help(sp_queue *queue, uint64_t value);
+bool sp__gpu_is_issued(sp_queue *queue, uint64_t value);
 
 #endif

@@ -105,6 +105,12 @@ void sp__gpu_finish(sp_command_queue *commands, uint64_t value)
     }
 }
 
+bool sp__gpu_is_issued(sp_queue *queue, uint64_t value)
+{
+    /* Pairs with the store in sp__gpu_finish. */
+    return sp_load_seq_cst(&sp__command_queue(queue)->drained) >= value;
+}
+
 /* ---- threads that submit and wait ---- */
 
 void sp__gpu_kick(sp_queue *base)

@@ -226,6 +226,7 @@ void fake_cuda_reset(void)
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 4);
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9);
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+    fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1);
     fake_cuda_set_ptx(FAKE_ARCHITECTURE);
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448);
     for (int i = 0; i < FAKE_DEVICES; i++) atomic_store(&fake_contexts[i].failure, CUDA_SUCCESS);

@@ -35,6 +35,7 @@ SP_CUDA_LIST(FAKE_DECLARE)
 #define FAKE_DEVICES 2
 #define FAKE_ARCHITECTURE 90
 #define FAKE_MEMORY_BYTES (UINT64_C(4) << 30) /* of each device */
+#define FAKE_RANGE_UNIT ((size_t)2 << 20)
 #define FAKE_MAX_PARAMS 8
 #define FAKE_QUEUE_LIMIT 1024 /* commands of a stream; one more blocks its caller */
 
@@ -59,6 +60,8 @@ typedef enum fake_cuda_object {
     FAKE_DEVICE_MEMORY,
     FAKE_PINNED_MEMORY,
     FAKE_REGISTERED_MEMORY,
+    FAKE_ADDRESS_RANGE,
+    FAKE_RANGE_MEMORY, /* of a handle or a mapping */
     FAKE_OBJECT_COUNT
 } fake_cuda_object;
 
