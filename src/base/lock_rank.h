@@ -55,6 +55,8 @@
     X(LEAF, STAMPS, "stamps.lock", "runtime/event.c", "stamps without an event")                   \
     X(LEAF, TICKETS, "tickets.lock", "runtime/host_ticket.c", "free tickets")                      \
     X(LEAF, PINNED, "pinned.lock", "runtime/host_memory.c", "the addresses of pinned host memory") \
+    X(LEAF, WORKSPACES, "sp_workspaces.lock", "runtime/workspace.h",                               \
+      "workspaces: which are taken, their sizes and last points; what is needed")                  \
     X(LEAF, CHECKER, "checker.lock", "runtime/checker.c",                                          \
       "the checker's clocks and histories (only with STREAMPOOL_CHECK=1)")                         \
     X(LEAF, PLAN_CACHE, "sp_plan_cache.lock", "exec/plan_cache.h",                                 \

@@ -109,6 +109,13 @@ sp_status sp__allocator_acquire_any(sp_allocator *allocator, uint64_t bytes, boo
 /* Returns a block with the frontier of its last life. Never fails, never waits. */
 void sp__allocator_release(sp_allocator *allocator, sp_block *block);
 
+/* Memory of the device that is no block: `create` asks the device for `bytes`, as often as there
+ * may be memory, and returns SP_OUT_OF_MEMORY if there is none. The bytes count as in use until the
+ * caller has returned them to the device, and says so. `is_spare` as for blocks. */
+sp_status sp__allocator_create_uncut(sp_allocator *allocator, uint64_t bytes, bool is_spare,
+                                     sp_status (*create)(void *ctx), void *ctx);
+void sp__allocator_note_uncut_destroyed(sp_allocator *allocator, uint64_t bytes);
+
 /* Destroys something that holds memory of the device and can be recreated; false if there is no
  * such thing. Called without locks, by the thread that found no memory. */
 typedef bool (*sp_reclaim_fn)(sp_rt_device *device);

@@ -54,6 +54,7 @@ sp_status sp_device_empty_cache(sp_device handle)
 {
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
+    sp__workspaces_trim(&device->workspaces);
     sp__allocator_trim(&device->allocator, UINT64_MAX, true);
     sp__allocator_trim(&device->staging, UINT64_MAX, true);
     return SP_OK;

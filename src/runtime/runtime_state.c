@@ -107,10 +107,12 @@ static void init_allocators(sp_rt_device *device)
     sp__allocator_init_staging(&device->staging, device, device->dev);
     sp__allocator_set_watermarks(&device->allocator, high / 4 * 3, high);
     sp__allocator_set_watermarks(&device->staging, high / 4 * 3, high);
+    sp__workspaces_init(&device->workspaces, &device->allocator);
 }
 
 static void deinit_allocators(sp_rt_device *device)
 {
+    sp__workspaces_deinit(&device->workspaces);
     sp__allocator_deinit(&device->staging);
     sp__allocator_deinit(&device->allocator);
 }

@@ -14,6 +14,7 @@
 #include "runtime/stream_pool.h"
 #include "runtime/submit_queue.h"
 #include "runtime/transfer.h"
+#include "runtime/workspace.h"
 
 #define SP_MAX_DEVICES 64 /* bits of sp__closed_devices */
 
@@ -38,6 +39,7 @@ struct sp_rt_device {
     sp_submit_queues submit_queues;     /* see submit_queue.h */
     sp_run_queues run_queues;           /* see run_queue.h */
     sp_transfer_queues transfer_queues; /* see transfer.h */
+    sp_workspaces workspaces;           /* used where dev->limits has range_unit */
     sp_atomic_u64 kept_mirror_bytes;    /* see mirror.h; relaxed: a count */
 };
 

@@ -48,7 +48,8 @@ static bool bytes_reserve(sp_allocator *allocator, uint64_t bytes)
     return true;
 }
 
-static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory *out)
+/* Counts what the device is asked for next, unless that is too much. */
+static sp_status bytes_count(sp_allocator *allocator, uint64_t bytes)
 {
     if (!bytes_reserve(allocator, bytes)) {
         return sp__fail(SP_OUT_OF_MEMORY, "the %s limit of %s, %llu bytes, is reached",
@@ -56,6 +57,12 @@ static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory 
                         (unsigned long long)allocator_limit(allocator));
     }
     sp_fetch_add_relaxed(&allocator->device_allocations, (uint64_t)1);
+    return SP_OK;
+}
+
+static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory *out)
+{
+    SP_TRY(bytes_count(allocator, bytes));
     const sp_status status = allocator->source.create(allocator->dev, bytes, out);
     if (status != SP_OK) sp_fetch_sub_relaxed(&allocator->reserved_bytes, bytes);
     return status;
@@ -337,18 +344,46 @@ static bool wait_for_givers(sp_allocator *allocator, uint64_t gifts)
     }
 }
 
-/* A block from a new slab, or from the caches; *out is NULL if there is no memory. */
+/* Memory that is no block. */
+static sp_status uncut_create(sp_allocator *allocator, const sp_block_wish *wish)
+{
+    SP_TRY(bytes_count(allocator, wish->bytes));
+    const sp_status status = wish->create(wish->ctx);
+    if (status != SP_OK) {
+        sp_fetch_sub_relaxed(&allocator->reserved_bytes, wish->bytes);
+        return status;
+    }
+    sp_fetch_add_relaxed(&allocator->shared.in_use_bytes, (int64_t)wish->bytes);
+    sp_fetch_add_relaxed(&allocator->shared.allocations, (uint64_t)1);
+    return SP_OK;
+}
+
+static sp_status wish_create(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
+{
+    if (wish->create != NULL) return uncut_create(allocator, wish);
+    return slab_create_as_giver(allocator, wish->size_class, wish->bytes, out);
+}
+
+/* Of blocks that have been cached. */
+static sp_block *wish_find(sp_allocator *allocator, const sp_block_wish *wish)
+{
+    flush_caches(allocator);
+    if (wish->create != NULL) return NULL;
+    sp__class_pool_settle(&allocator->pools[wish->size_class]);
+    return sp__pool_acquire(allocator, wish->size_class, wish->own);
+}
+
+/* A block from a new slab, or from the caches; *is_met is false if there is no memory. */
 static sp_status block_create_or_find(sp_allocator *allocator, const sp_block_wish *wish,
-                                      sp_block **out)
+                                      sp_block **out, bool *is_met)
 {
     do {
-        const sp_status status =
-            slab_create_as_giver(allocator, wish->size_class, wish->bytes, out);
+        const sp_status status = wish_create(allocator, wish, out);
+        *is_met = status == SP_OK;
         if (status != SP_OUT_OF_MEMORY) return status;
-        flush_caches(allocator);
-        sp__class_pool_settle(&allocator->pools[wish->size_class]);
-        *out = sp__pool_acquire(allocator, wish->size_class, wish->own);
-    } while (*out == NULL && sp__allocator_trim(allocator, UINT64_MAX, false) > 0);
+        *out = wish_find(allocator, wish);
+        *is_met = *out != NULL;
+    } while (!*is_met && sp__allocator_trim(allocator, UINT64_MAX, false) > 0);
     return SP_OK;
 }
 
@@ -368,20 +403,20 @@ static bool wait_for_memory(sp_allocator *allocator, const sp_block_wish *wish,
 static sp_status block_acquire(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
 {
     uint64_t gifts = sp_load_acquire(&allocator->gifts);
-    SP_TRY(block_create_or_find(allocator, wish, out));
-    if (*out != NULL) return SP_OK;
+    bool is_met;
+    SP_TRY(block_create_or_find(allocator, wish, out, &is_met));
+    if (is_met) return SP_OK;
     if (wish->is_spare) return fail_with_sizes(allocator, wish->bytes);
     sp_status status = SP_OK;
     uint32_t waits_left = WAITS_BEFORE_RECLAIM;
     sp_fetch_add_relaxed(&allocator->short_takers, 1);
-    while (status == SP_OK && *out == NULL &&
-           wait_for_memory(allocator, wish, &waits_left, gifts)) {
+    while (status == SP_OK && !is_met && wait_for_memory(allocator, wish, &waits_left, gifts)) {
         gifts = sp_load_acquire(&allocator->gifts);
-        status = block_create_or_find(allocator, wish, out);
+        status = block_create_or_find(allocator, wish, out, &is_met);
     }
     sp_fetch_sub_relaxed(&allocator->short_takers, 1);
     if (status != SP_OK) return status;
-    return *out != NULL ? SP_OK : fail_with_sizes(allocator, wish->bytes);
+    return is_met ? SP_OK : fail_with_sizes(allocator, wish->bytes);
 }
 
 sp_status sp__slab_block(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
@@ -389,6 +424,31 @@ sp_status sp__slab_block(sp_allocator *allocator, const sp_block_wish *wish, sp_
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     return sp__error_settle(&scope, block_acquire(allocator, wish, out));
+}
+
+/* ---- memory that is not cut into blocks ---- */
+
+sp_status sp__allocator_create_uncut(sp_allocator *allocator, uint64_t bytes, bool is_spare,
+                                     sp_status (*create)(void *ctx), void *ctx)
+{
+    const sp_block_wish wish = {.size_class = SP_SIZE_CLASSES,
+                                .is_spare = is_spare,
+                                .bytes = bytes,
+                                .create = create,
+                                .ctx = ctx};
+    sp_block *none = NULL;
+    if (is_spare && sp_load_relaxed(&allocator->short_takers) > 0) {
+        return sp__fail(SP_OUT_OF_MEMORY, "an optional request backs off: %s is short of memory",
+                        allocator->dev->limits.name);
+    }
+    return sp__slab_block(allocator, &wish, &none);
+}
+
+void sp__allocator_note_uncut_destroyed(sp_allocator *allocator, uint64_t bytes)
+{
+    sp_fetch_sub_relaxed(&allocator->shared.in_use_bytes, (int64_t)bytes);
+    sp_fetch_add_relaxed(&allocator->shared.frees, (uint64_t)1);
+    sp_fetch_sub_relaxed(&allocator->reserved_bytes, bytes);
 }
 
 /* ---- the check ---- */

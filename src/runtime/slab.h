@@ -11,6 +11,9 @@ typedef struct sp_block_wish {
     bool is_spare;          /* an optional request */
     uint64_t bytes;         /* of the class */
     const sp_timeline *own; /* of the stream that will use it; NULL: for use anywhere at once */
+    /* Instead of a block (NULL): asks the device for the bytes; size_class is SP_SIZE_CLASSES. */
+    sp_status (*create)(void *ctx);
+    void *ctx;
 } sp_block_wish;
 
 /* A block from a new slab. Without memory: returns unused slabs; for a request that is not

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/workspace.h"
+
+#include "base/backoff.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/size.h"
+#include "device/wait.h"
+#include "runtime/allocator.h"
+
+/* Memory in a range; the parts of a workspace are adjacent. */
+struct sp_workspace_part {
+    sp_workspace_part *next;
+    const sp_memory *range;
+    uint64_t offset, bytes;
+};
+
+void sp__workspaces_init(sp_workspaces *workspaces, sp_allocator *allocator)
+{
+    workspaces->allocator = allocator;
+    sp_mutex_init(&workspaces->lock, SP_LOCK_WORKSPACES);
+}
+
+static bool is_idle(const sp_workspace *workspace)
+{
+    return workspace->last.timeline == NULL || sp__point_has_passed(workspace->last);
+}
+
+/* It ends by itself. */
+static bool is_issued(const sp_workspace *workspace)
+{
+    sp_queue *queue = workspace->last.timeline->owner;
+    return queue->device->vtable->is_issued(queue, workspace->last.value);
+}
+
+static uint64_t largest_need_locked(sp_workspaces *workspaces) SP_REQUIRES(&workspaces->lock)
+{
+    uint64_t bytes = 0;
+    for (const sp_workspace_need *it = workspaces->needs; it != NULL; it = it->next) {
+        if (it->bytes > bytes) bytes = it->bytes;
+    }
+    return bytes;
+}
+
+/* A new one, without memory, for its taker; NULL: there are `most`. */
+static sp_workspace *workspace_add_locked(sp_workspaces *workspaces, uint32_t most)
+    SP_REQUIRES(&workspaces->lock)
+{
+    if (workspaces->count >= most) return NULL;
+    return &workspaces->list[workspaces->count++];
+}
+
+/* ---- growing, by the taker ---- */
+
+static sp_status part_map(void *ctx)
+{
+    const sp_workspace_part *part = ctx;
+    return part->range->device->vtable->range_map(part->range, part->offset, part->bytes);
+}
+
+static sp_status range_make(sp_workspace *workspace, sp_dev *dev)
+{
+    if (workspace->range.address != NULL) return SP_OK;
+    uint64_t bytes;
+    if (!sp_size_align(dev->limits.memory_bytes, dev->limits.range_unit, &bytes)) {
+        return sp__fail(SP_OUT_OF_MEMORY, "the memory of %s exceeds any range", dev->limits.name);
+    }
+    return dev->vtable->range_create(dev, bytes, &workspace->range);
+}
+
+static sp_status workspace_add_part(sp_workspaces *workspaces, sp_workspace *workspace,
+                                    uint64_t mapped, bool is_spare)
+{
+    sp_workspace_part *part = sp_malloc(sizeof *part);
+    if (part == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a workspace");
+    *part = (sp_workspace_part){.next = workspace->parts,
+                                .range = &workspace->range,
+                                .offset = workspace->mapped,
+                                .bytes = mapped - workspace->mapped};
+    const sp_status status =
+        sp__allocator_create_uncut(workspaces->allocator, part->bytes, is_spare, part_map, part);
+    if (status != SP_OK) {
+        sp_free(part);
+        return status;
+    }
+    workspace->parts = part;
+    sp_mutex_lock(&workspaces->lock);
+    workspace->mapped = mapped;
+    sp_mutex_unlock(&workspaces->lock);
+    return SP_OK;
+}
+
+/* Rounded up as blocks are, so that plans of rising sizes do not each need a part, if there is free
+ * memory for that. */
+static sp_status workspace_grow(sp_workspaces *workspaces, sp_workspace *workspace, uint64_t bytes,
+                                bool is_spare)
+{
+    sp_dev *dev = workspaces->allocator->dev;
+    uint64_t least, rounded;
+    uint32_t size_class;
+    SP_TRY(range_make(workspace, dev));
+    const bool fits =
+        sp_size_align(bytes, dev->limits.range_unit, &least) && least <= workspace->range.bytes;
+    if (!fits || !sp__size_class_of(least, &size_class, &rounded)) {
+        return sp__fail(SP_OUT_OF_MEMORY, "%llu bytes exceed the memory of %s",
+                        (unsigned long long)bytes, dev->limits.name);
+    }
+    const bool is_large = sp_size_align(rounded, dev->limits.range_unit, &rounded) &&
+                          rounded > least && rounded <= workspace->range.bytes;
+    if (is_large && workspace_add_part(workspaces, workspace, rounded, true) == SP_OK) return SP_OK;
+    return workspace_add_part(workspaces, workspace, least, is_spare);
+}
+
+static void workspace_put_back(sp_workspaces *workspaces, sp_workspace *workspace)
+{
+    sp_mutex_lock(&workspaces->lock);
+    workspace->is_taken = false;
+    sp_mutex_unlock(&workspaces->lock);
+}
+
+/* ---- shrinking ---- */
+
+/* Not the largest one, or of equal ones not the first. */
+static bool is_spare_locked(const sp_workspaces *workspaces, const sp_workspace *workspace)
+    SP_REQUIRES(&workspaces->lock)
+{
+    for (uint32_t i = 0; i < workspaces->count; i++) {
+        const sp_workspace *it = &workspaces->list[i];
+        if (it->mapped > workspace->mapped) return true;
+        if (it->mapped == workspace->mapped && it != workspace) return it < workspace;
+    }
+    return false;
+}
+
+/* The parts that are not needed, newest first; the workspace is taken if there are any. Its last
+ * point has passed: growing does not disturb what uses a workspace, and shrinking does. */
+static sp_workspace_part *surplus_take_locked(sp_workspaces *workspaces, sp_workspace *workspace)
+    SP_REQUIRES(&workspaces->lock)
+{
+    const bool is_spare = is_spare_locked(workspaces, workspace) || SP_PLANTED(workspace_unneeded);
+    const uint64_t needed = is_spare ? 0 : largest_need_locked(workspaces);
+    sp_workspace_part *first = workspace->parts, **end = &workspace->parts;
+    while (*end != NULL && (*end)->offset >= needed) {
+        workspace->mapped = (*end)->offset;
+        end = &(*end)->next;
+    }
+    if (end == &workspace->parts) return NULL;
+    workspace->parts = *end;
+    *end = NULL;
+    workspace->is_taken = true;
+    return first;
+}
+
+static void parts_destroy(sp_workspaces *workspaces, sp_workspace_part *part)
+{
+    while (part != NULL) {
+        sp_workspace_part *next = part->next;
+        part->range->device->vtable->range_unmap(part->range, part->offset, part->bytes);
+        sp__allocator_note_uncut_destroyed(workspaces->allocator, part->bytes);
+        sp_free(part);
+        part = next;
+    }
+}
+
+static bool workspace_trim(sp_workspaces *workspaces, sp_workspace *workspace)
+{
+    sp_mutex_lock(&workspaces->lock);
+    const bool is_free = !workspace->is_taken && is_idle(workspace);
+    sp_workspace_part *surplus = is_free ? surplus_take_locked(workspaces, workspace) : NULL;
+    sp_mutex_unlock(&workspaces->lock);
+    if (surplus == NULL) return false;
+    sp_delay_point();
+    parts_destroy(workspaces, surplus);
+    workspace_put_back(workspaces, workspace);
+    return true;
+}
+
+bool sp__workspaces_trim(sp_workspaces *workspaces)
+{
+    bool is_any = false;
+    for (uint32_t i = 0; i < SP_WORKSPACES_MOST; i++) {
+        is_any |= workspace_trim(workspaces, &workspaces->list[i]);
+    }
+    return is_any;
+}
+
+void sp__workspaces_deinit(sp_workspaces *workspaces)
+{
+    for (uint32_t i = 0; i < SP_WORKSPACES_MOST; i++) {
+        sp_workspace *workspace = &workspaces->list[i];
+        parts_destroy(workspaces, workspace->parts);
+        if (workspace->range.address != NULL) {
+            workspace->range.device->vtable->range_destroy(&workspace->range);
+        }
+    }
+    sp_mutex_deinit(&workspaces->lock);
+}
+
+/* ---- needs ---- */
+
+static void need_unlink_locked(sp_workspaces *workspaces, const sp_workspace_need *need)
+    SP_REQUIRES(&workspaces->lock)
+{
+    (void)workspaces; /* for the analysis */
+    *need->link = need->next;
+    if (need->next != NULL) need->next->link = need->link;
+}
+
+/* NULL: there is one that suffices, or (*suffices is false) all are taken. */
+static sp_workspace *take_to_grow_locked(sp_workspaces *workspaces, uint64_t bytes, bool *suffices)
+    SP_REQUIRES(&workspaces->lock)
+{
+    sp_workspace *largest = NULL;
+    *suffices = false;
+    for (uint32_t i = 0; i < workspaces->count; i++) {
+        sp_workspace *it = &workspaces->list[i];
+        *suffices |= it->mapped >= bytes;
+        if (it->is_taken || (largest != NULL && it->mapped <= largest->mapped)) continue;
+        largest = it;
+    }
+    if (*suffices) return NULL;
+    if (largest == NULL) largest = workspace_add_locked(workspaces, SP_WORKSPACES_MOST);
+    if (largest != NULL) largest->is_taken = true;
+    return largest;
+}
+
+/* A spare one that is behind issued work, which it is kept behind from then on; NULL: there is
+ * none. *is_any: there are spare ones. */
+static sp_workspace *spare_take_locked(sp_workspaces *workspaces, bool *is_any)
+    SP_REQUIRES(&workspaces->lock)
+{
+    sp_workspace *found = NULL;
+    *is_any = false;
+    for (uint32_t i = 0; i < workspaces->count; i++) {
+        sp_workspace *it = &workspaces->list[i];
+        if (it->mapped == 0 || !is_spare_locked(workspaces, it)) continue;
+        if (it->is_taken) *is_any = true; /* for a moment */
+        else if (is_idle(it) || is_issued(it)) found = it;
+    }
+    if (found != NULL) found->is_taken = true;
+    return found;
+}
+
+/* Waits for memory of spare workspaces, which runs use; false if none has any. */
+static bool spare_wait(sp_workspaces *workspaces, sp_backoff *backoff)
+{
+    bool is_any;
+    sp_mutex_lock(&workspaces->lock);
+    sp_workspace *spare = spare_take_locked(workspaces, &is_any);
+    const sp_point last = spare != NULL ? spare->last : (sp_point){0};
+    sp_mutex_unlock(&workspaces->lock);
+    if (spare == NULL) {
+        if (is_any) sp_backoff_turn(backoff);
+        return is_any;
+    }
+    const bool has_passed =
+        last.timeline == NULL || sp__point_wait_passed(last, SP_NO_DEADLINE) == SP_OK;
+    workspace_put_back(workspaces, spare);
+    return has_passed && workspace_trim(workspaces, spare);
+}
+
+static void short_hold_count(sp_workspaces *workspaces, uint32_t change)
+{
+    sp_mutex_lock(&workspaces->lock);
+    workspaces->short_holds += change;
+    sp_mutex_unlock(&workspaces->lock);
+}
+
+static sp_status one_grow(sp_workspaces *workspaces, uint64_t bytes, bool is_spare)
+{
+    sp_backoff backoff = {0};
+    for (;;) {
+        bool suffices;
+        sp_mutex_lock(&workspaces->lock);
+        sp_workspace *workspace = take_to_grow_locked(workspaces, bytes, &suffices);
+        sp_mutex_unlock(&workspaces->lock);
+        if (suffices) return SP_OK;
+        if (workspace != NULL) {
+            const sp_status status = workspace_grow(workspaces, workspace, bytes, is_spare);
+            workspace_put_back(workspaces, workspace);
+            return status;
+        }
+        sp_backoff_turn(&backoff);
+    }
+}
+
+/* As long as memory of spare ones is to be had, of which none gets more meanwhile. */
+static sp_status one_grow_short(sp_workspaces *workspaces, uint64_t bytes)
+{
+    sp_backoff backoff = {0};
+    sp_status status = SP_OUT_OF_MEMORY;
+    short_hold_count(workspaces, 1);
+    while (status == SP_OUT_OF_MEMORY && spare_wait(workspaces, &backoff)) {
+        status = one_grow(workspaces, bytes, false);
+    }
+    short_hold_count(workspaces, UINT32_MAX);
+    return status;
+}
+
+sp_status sp__workspaces_hold(sp_workspaces *workspaces, sp_workspace_need *need, uint64_t bytes,
+                              bool is_spare)
+{
+    sp_mutex_lock(&workspaces->lock);
+    *need =
+        (sp_workspace_need){.bytes = bytes, .next = workspaces->needs, .link = &workspaces->needs};
+    if (need->next != NULL) need->next->link = &need->next;
+    workspaces->needs = need;
+    sp_mutex_unlock(&workspaces->lock);
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp_status status = one_grow(workspaces, bytes, is_spare);
+    if (status == SP_OUT_OF_MEMORY && !is_spare) status = one_grow_short(workspaces, bytes);
+    status = sp__error_settle(&scope, status);
+    if (status != SP_OK) sp__workspaces_drop(workspaces, need);
+    return status;
+}
+
+void sp__workspaces_drop(sp_workspaces *workspaces, sp_workspace_need *need)
+{
+    sp_mutex_lock(&workspaces->lock);
+    need_unlink_locked(workspaces, need);
+    const bool is_last = workspaces->needs == NULL;
+    sp_mutex_unlock(&workspaces->lock);
+    if (is_last) (void)sp__workspaces_trim(workspaces);
+}
+
+/* ---- submissions ---- */
+
+/* What is preferred, in this order. */
+typedef enum workspace_rank {
+    RANK_FORMER, /* the lists have its address */
+    RANK_READY,
+    RANK_SMALL, /* ready once it has grown */
+    RANK_NEW,
+    RANK_BEHIND, /* work that ends by itself */
+    RANK_MORE,
+    RANK_STUCK, /* behind work that may wait for anything */
+    RANK_NONE
+} workspace_rank;
+
+typedef struct workspace_wish {
+    uint64_t bytes;
+    const sp_queue *queue;
+    const sp_workspace *former;
+    bool may_grow;
+} workspace_wish;
+
+/* The queue orders the submission behind the last one, or there is nothing to be behind. */
+static bool is_ordered(const sp_workspace *workspace, const sp_queue *queue)
+{
+    return workspace->last.timeline == &queue->timeline || is_idle(workspace);
+}
+
+static workspace_rank rank_of(const sp_workspace *workspace, const workspace_wish *wish)
+{
+    if (workspace->is_taken) return RANK_NONE;
+    const bool is_ready = is_ordered(workspace, wish->queue);
+    if (workspace->mapped < wish->bytes) {
+        return is_ready && wish->may_grow ? RANK_SMALL : RANK_NONE;
+    }
+    if (!is_ready) return is_issued(workspace) ? RANK_BEHIND : RANK_STUCK;
+    return workspace == wish->former ? RANK_FORMER : RANK_READY;
+}
+
+static sp_workspace *workspace_take_locked(sp_workspaces *workspaces, workspace_wish *wish)
+    SP_REQUIRES(&workspaces->lock)
+{
+    sp_workspace *best = NULL;
+    workspace_rank rank = RANK_NONE;
+    if (workspaces->short_holds > 0) wish->may_grow = false;
+    for (uint32_t i = 0; i < workspaces->count; i++) {
+        sp_workspace *it = &workspaces->list[i];
+        const workspace_rank own = rank_of(it, wish);
+        if (own >= rank) continue;
+        best = it;
+        rank = own;
+    }
+    sp_workspace *added = NULL;
+    if (wish->may_grow && rank > RANK_NEW) added = workspace_add_locked(workspaces, SP_WORKSPACES);
+    if (wish->may_grow && rank > RANK_MORE && added == NULL) {
+        added = workspace_add_locked(workspaces, SP_WORKSPACES_MOST);
+    }
+    if (added != NULL) best = added;
+    if (best != NULL && !SP_PLANTED(workspace_shared)) best->is_taken = true;
+    return best;
+}
+
+/* From free memory alone: there is another one that suffices. */
+static bool workspace_grow_spare(sp_workspaces *workspaces, sp_workspace *workspace, uint64_t bytes)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = workspace_grow(workspaces, workspace, bytes, true);
+    sp__error_put_back(&scope);
+    if (status != SP_OK) workspace_put_back(workspaces, workspace);
+    return status == SP_OK;
+}
+
+sp_workspace *sp__workspace_acquire(sp_workspaces *workspaces, const sp_workspace_need *need,
+                                    const sp_queue *queue, sp_workspace *former, sp_point *after)
+{
+    workspace_wish wish = {
+        .bytes = need->bytes, .queue = queue, .former = former, .may_grow = true};
+    sp_backoff backoff = {0};
+    for (;;) {
+        *after = (sp_point){0};
+        bool is_small = false;
+        sp_mutex_lock(&workspaces->lock);
+        sp_workspace *workspace = workspace_take_locked(workspaces, &wish);
+        if (workspace != NULL) {
+            is_small = workspace->mapped < wish.bytes;
+            if (!is_ordered(workspace, queue) && !SP_PLANTED(workspace_early)) {
+                *after = workspace->last;
+            }
+        }
+        sp_mutex_unlock(&workspaces->lock);
+        sp_delay_point();
+        if (workspace == NULL) {
+            sp_backoff_turn(&backoff);
+        } else if (!is_small || workspace_grow_spare(workspaces, workspace, wish.bytes)) {
+            return workspace;
+        } else {
+            wish.may_grow = false;
+        }
+    }
+}
+
+void sp__workspace_release(sp_workspaces *workspaces, sp_workspace *workspace, sp_point last)
+{
+    sp_mutex_lock(&workspaces->lock);
+    if (last.timeline != NULL) workspace->last = last;
+    workspace->is_taken = false;
+    sp_mutex_unlock(&workspaces->lock);
+}
