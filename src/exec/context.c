@@ -24,9 +24,41 @@ static bool shares_arena(const sp_executable *executable, uint32_t target)
     return target == SP_SEGMENT_FALLBACK && !has_staging(sp__executable_device(executable));
 }
 
-static void arenas_release(const sp_exec_context *context)
+/* A smaller arena is a part of a slab, and its run too short to wait for another one's. */
+#define LARGE_ARENA_BYTES ((uint64_t)1 << 20)
+
+bool sp__executable_uses_workspaces(const sp_executable *executable)
+{
+    const sp_rt_device *device = sp__executable_device(executable);
+    return executable->target_count == 1 && device->dev->limits.range_unit != 0 &&
+           executable->plan->arena_bytes > LARGE_ARENA_BYTES;
+}
+
+static sp_status workspace_hold(sp_exec_context *context)
 {
     const sp_executable *executable = context->executable;
+    sp_context_workspace *workspace = sp_calloc(1, sizeof *workspace);
+    if (workspace == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
+    const sp_status status =
+        sp__workspaces_hold(&sp__executable_device(executable)->workspaces, &workspace->need,
+                            executable->plan->arena_bytes, context->is_spare);
+    if (status == SP_OK) context->workspace = workspace;
+    else sp_free(workspace);
+    return status;
+}
+
+static void workspace_drop(sp_exec_context *context)
+{
+    if (context->workspace == NULL) return;
+    sp__workspaces_drop(&sp__executable_device(context->executable)->workspaces,
+                        &context->workspace->need);
+    sp_free(context->workspace);
+}
+
+static void arenas_release(sp_exec_context *context)
+{
+    const sp_executable *executable = context->executable;
+    workspace_drop(context);
     for (uint32_t t = 0; t < executable->target_count; t++) {
         sp_block *arena = context->arenas[t];
         if (arena == NULL || shares_arena(executable, t)) continue;
@@ -110,6 +142,9 @@ static sp_status arenas_create(sp_exec_context *context)
     const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
     if (!plan_has_arena(plan)) return SP_OK;
+    if (!context->is_for_tensors && sp__executable_uses_workspaces(executable)) {
+        return workspace_hold(context);
+    }
     for (uint32_t t = 0; t < executable->target_count; t++) {
         if (shares_arena(executable, t)) {
             context->arenas[t] = context->arenas[SP_SEGMENT_MODEL];

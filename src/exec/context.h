@@ -10,6 +10,14 @@
 #include "device/gpu_kernel.h"
 #include "exec/executable.h"
 #include "exec/staging.h"
+#include "runtime/workspace.h"
+
+/* Of a context whose lists name the arena as their only slot: each submission has a workspace of
+ * the device there (runtime/workspace.h). */
+typedef struct sp_context_workspace {
+    sp_workspace_need need; /* held while the context exists */
+    sp_workspace *former;   /* of the last submission, whose address the lists have; or NULL */
+} sp_context_workspace;
 
 struct sp_exec_context {
     sp_executable *executable;
@@ -22,6 +30,7 @@ struct sp_exec_context {
     /* The flag that cancels the run that uses the context, or NULL. Set by each run before it
      * submits; NULL in contexts outside of the pool. */
     const sp_atomic_u32 *cancel;
+    sp_context_workspace *workspace; /* instead of the only target's arena, or NULL */
     /* By target; NULL if no step names it. The fallback's is the host arena, which is the model's
      * device's own arena if that device works in host memory. */
     sp_block *arenas[SP_MAX_TARGETS];
@@ -42,6 +51,7 @@ struct sp_exec_context {
 static inline uint32_t sp__exec_context_slots(const sp_exec_context *context)
 {
     const sp_graph_plan *plan = context->executable->plan;
+    if (context->workspace != NULL) return 1;
     return context->staging == NULL ? plan->input_count + plan->output_count : 0;
 }
 

@@ -46,6 +46,7 @@ static void bind_port(const recorder *r, uint32_t port, sp_binding *bound)
 static void bind_arena(const recorder *r, sp_binding *bound)
 {
     const sp_block *block = r->context->arenas[r->target];
+    if (r->context->workspace != NULL) return; /* slot 0 */
     bound->memory = &block->slab->memory;
     bound->offset += block->offset;
 }

@@ -100,16 +100,22 @@ static void alive_add_locked(sp_executable *executable, int change) SP_REQUIRES(
     sp__executable_note_contexts_locked(executable);
 }
 
-/* Spare contexts: at most one per run slot. */
+/* One per run slot; of those that share a few workspaces, no more than these. */
+static uint32_t most_spare(const sp_executable *executable)
+{
+    const uint32_t slots = sp__executable_device(executable)->dev->limits.run_slots;
+    const bool is_bound = sp__executable_uses_workspaces(executable) && slots > SP_WORKSPACES;
+    return is_bound ? SP_WORKSPACES : slots;
+}
+
 static sp_status context_add(sp_executable *executable, bool is_spare, sp_exec_context **out)
 {
-    const uint32_t most =
-        is_spare ? sp__executable_device(executable)->dev->limits.run_slots : UINT32_MAX;
+    const uint32_t most = is_spare ? most_spare(executable) : UINT32_MAX;
     sp_mutex_lock(&executable->lock);
     const bool is_enough = executable->wanted >= most;
     if (!is_enough) executable->wanted++;
     sp_mutex_unlock(&executable->lock);
-    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "one context per run slot exists already");
+    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "as many contexts exist already as may run");
     const sp_status status = sp__exec_context_create(executable, is_spare, out);
     sp_mutex_lock(&executable->lock);
     if (status == SP_OK) {
@@ -129,9 +135,16 @@ sp_status sp__executable_prepare(sp_executable *executable)
     return SP_OK;
 }
 
+/* Recording a list for a GPU takes as long as many runs, and its staging memory is pinned. */
+static bool has_costly_contexts(sp_executable *executable)
+{
+    return sp__executable_device(executable)->dev->vtable->staging_create != NULL;
+}
+
 void sp__executable_preallocate(sp_executable *executable)
 {
     sp_error_scope scope;
+    if (has_costly_contexts(executable)) return;
     sp__error_set_aside(&scope);
     for (sp_exec_context *context; context_add(executable, true, &context) == SP_OK;) {
         sp__wait_entry_resume(context_pass(context));

@@ -31,6 +31,31 @@ static void ports_bind(sp_exec_context *context, const void *const *inputs, void
     }
 }
 
+/* The list of a context without an arena, which is its only one. */
+static sp_status workspace_submit(const sp_exec_context *context, const sp_stream_ref *stream,
+                                  sp_command command, bool is_awaited)
+{
+    sp_workspaces *workspaces = &sp__executable_device(context->executable)->workspaces;
+    sp_context_workspace *use = context->workspace;
+    sp_point after;
+    sp_workspace *workspace =
+        sp__workspace_acquire(workspaces, &use->need, stream->queue, use->former, &after);
+    const sp_binding arena = {
+        .memory = &workspace->range, .bytes = use->need.bytes, .access = SP_READ_WRITE};
+    command.bindings = &arena;
+    const sp_submission submission = {.waits = &after,
+                                      .wait_count = after.timeline != NULL ? 1 : 0,
+                                      .commands = &command,
+                                      .command_count = 1,
+                                      .is_awaited = is_awaited};
+    sp_point last = {0};
+    const sp_status status = sp__submit_plain(stream, &submission, &last);
+    sp__workspace_release(workspaces, workspace, status == SP_OK ? last : (sp_point){0});
+    use->former = workspace;
+    context->points[0] = last;
+    return status;
+}
+
 /* Each list but the first waits for the one before it, which has been accepted: every wait is for
  * something older, so there is no wait cycle. */
 static sp_status segment_submit(const sp_exec_context *context, const sp_stream_ref *stream,
@@ -55,6 +80,7 @@ static sp_status segment_submit(const sp_exec_context *context, const sp_stream_
         to.queue = queues[target];
         to.lease = 0; /* the lease is of the stream's own queue */
     }
+    if (context->workspace != NULL) return workspace_submit(context, &to, command, is_awaited);
     return is_awaited && executable->segments.count == 1
                ? sp__submit_and_run(&to, &submission, &context->points[g])
                : sp__submit_plain(&to, &submission, &context->points[g]);
@@ -186,8 +212,8 @@ typedef struct inline_memory {
 static sp_status arena_find(const sp_exec_context *context, inline_memory *memory)
 {
     const sp_block *block = context->arenas[SP_SEGMENT_MODEL];
-    if (block == NULL) return SP_OK;
-    memory->arena = sp__memory_host_or_null(&block->slab->memory, block->offset);
+    if (block == NULL && context->workspace == NULL) return SP_OK;
+    if (block != NULL) memory->arena = sp__memory_host_or_null(&block->slab->memory, block->offset);
     if (SP_LIKELY(memory->arena != NULL)) return SP_OK;
     const uint64_t bytes = context->executable->plan->arena_bytes;
     memory->heap = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)bytes + SP_ARRAY_ALIGNMENT);

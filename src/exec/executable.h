@@ -75,8 +75,14 @@ sp_status sp__executable_host_packed(sp_executable *executable, void *const **ou
 /* Creates the first context; runs need at least one. */
 sp_status sp__executable_prepare(sp_executable *executable);
 /* Preallocates one context per run slot, or as many as memory allows: with fewer, runs wait for
- * each other's. Other threads may use the executable already. */
+ * each other's. On devices with staging memory contexts are costly, and are created by the runs
+ * that find none idle. Other threads may use the executable already. */
 void sp__executable_preallocate(sp_executable *executable);
+
+/* Whether contexts of runs (but for those on tensors) have no arenas, and use the workspaces of the
+ * device: its arenas are large, and it has ranges. There are SP_WORKSPACES contexts at most then.
+ */
+bool sp__executable_uses_workspaces(const sp_executable *executable);
 
 /* Destroys an idle context to free its memory, unless it is the last context. False: none was
  * destroyed. */
