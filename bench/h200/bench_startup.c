@@ -32,6 +32,7 @@ typedef struct startup {
     sp_model model;
     uint64_t in_columns, out_columns; /* of a row, in floats */
     const float *input;
+    float *wanted; /* of all rows; NULL until it is known */
     memory_info_fn memory_info;
     size_t free_before; /* with a CUDA context alone */
 } startup;
@@ -89,6 +90,10 @@ static void run_rows(const startup *s, int64_t rows, float *output)
     sp_host_tensor result = {.data = output,
                              .capacity = (uint64_t)rows * s->out_columns * sizeof(float)};
     bench_check(sp_model_run(s->model, &input, 1, &result, 1) == SP_OK, sp_last_error());
+    /* A row has the same bits in any number of rows. */
+    if (s->wanted != NULL && output != s->wanted) {
+        bench_check(memcmp(output, s->wanted, result.capacity) == 0, "the bits of a run");
+    }
 }
 
 static void find_columns(startup *s)
@@ -147,14 +152,16 @@ static void run_plans(void *arg)
     sp_free(output);
 }
 
-static void bench_plans(startup *s, uint32_t callers)
+static void bench_plans(const startup *s, uint32_t callers)
 {
     sp_thread threads[CALLERS];
     char when[64];
     snprintf(when, sizeof when, "%d plans, %u callers", PLANS, callers);
     const uint64_t begin = sp_clock_now();
     for (uint32_t i = 0; i < callers; i++) {
-        bench_check(sp_thread_create(&threads[i], "caller", run_plans, s) == SP_OK, "thread");
+        bench_check(sp_thread_create(&threads[i], "caller", run_plans, (void *)(uintptr_t)s) ==
+                        SP_OK,
+                    "thread");
     }
     for (uint32_t i = 0; i < callers; i++) sp_thread_join(&threads[i]);
     printf("{\"case\":\"plans\",\"callers\":%u,\"ms\":%.1f}\n", callers, ms_since(begin));
@@ -195,6 +202,9 @@ int main(int argc, char **argv)
     bench_shapes(&s, 1, output);
     bench_shapes(&s, 64, output);
     print_memory(&s, "128 shapes");
+    s.wanted = sp_malloc(MOST_ROWS * s.out_columns * sizeof(float));
+    bench_check(s.wanted != NULL, "memory");
+    run_rows(&s, MOST_ROWS, s.wanted);
     bench_plans(&s, 1);
     bench_plans(&s, 8);
     bench_plans(&s, CALLERS);
