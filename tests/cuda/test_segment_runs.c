@@ -6,6 +6,8 @@
 #include "base/heap.h"
 #include "base/option.h"
 #include "device/cuda/cuda_api.h"
+#include "exec/context.h"
+#include "exec/model_object.h"
 #include "ops/op_list.h"
 #include "segment_fixture.h"
 
@@ -202,12 +204,29 @@ static void run_or_look(void *arg, uint32_t index)
     }
 }
 
-TEST(the_first_run_of_a_thread_that_has_its_stream_allocates_nothing)
+/* Contexts of a GPU are made by the runs that find none idle. */
+static void make_contexts(const model_case *c, uint32_t count)
+{
+    sp_exec_context *contexts[8];
+    sp_rt_model *model = sp__model_hold(c->model);
+    sp_plan_entry *entry = sp__plan_cache_acquire_newest(&model->plans);
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK_OK(sp__exec_context_acquire(entry->executable, SP_NO_HOME, false, &contexts[i]));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sp__wait_entry_resume(sp__exec_context_release(contexts[i]));
+    }
+    sp__plan_cache_release(&model->plans, entry);
+    sp__model_drop(model);
+}
+
+TEST(the_first_run_of_a_thread_that_has_its_stream_and_a_context_allocates_nothing)
 {
     const sp_device device = segment_begin();
     model_case c;
     if (!segment_open("policy_go1", device, &c)) SKIP("no shared data");
     crowd all = {.c = &c, .device = device};
+    make_contexts(&c, 8);
     test_threads(9, run_or_look, &all);
     case_close(&c);
     segment_end();
