@@ -75,8 +75,7 @@ static void our_product(void *ctx, uint64_t count)
     const sp_dispatch *dispatch = &p->lowering.dispatches[0];
     void *const bindings[3] = {p->a, p->packed, p->y};
     for (uint64_t i = 0; i < count; i++) {
-        bench_check(sp__kernel_run_grid(p->kernel, dispatch->grid, bindings, dispatch->constants) ==
-                        SP_OK,
+        bench_check(sp__kernel_run(p->kernel, bindings, dispatch->constants) == SP_OK,
                     "the kernel");
     }
 }
@@ -108,13 +107,12 @@ static void lower_product(product *p, const sp_kernel *kernels)
     const sp_dispatch *pack = &p->lowering.dispatches[0];
     p->packed = sp_aligned_malloc(64, bytes);
     void *const bindings[2] = {p->b, p->packed};
-    bench_check(
-        sp__kernel_run_grid(&kernels[pack->kernel], pack->grid, bindings, pack->constants) == SP_OK,
-        "its packing");
+    bench_check(sp__kernel_run(&kernels[pack->kernel], bindings, pack->constants) == SP_OK,
+                "its packing");
     inputs[1].is_packed = true;
     sp__lowering_deinit(&p->lowering);
     sp__lowering_init(&p->lowering);
-    bench_check(op->lower(&call, &p->lowering) == SP_OK, "its kernel");
+    bench_check(sp__op_lower(&call, &p->lowering) == SP_OK, "its kernel");
     p->kernel = &kernels[p->lowering.dispatches[0].kernel];
 }
 

@@ -51,7 +51,7 @@ typedef struct sp_command {
     sp_command_type type;
     const char *label; /* static, or NULL: names the command in messages (a plan's node) */
     const sp_kernel *kernel;
-    uint32_t grid[3];
+    uint32_t grid[3]; /* dispatch: of a kernel without a tiling or a launch shape of its own */
     uint32_t binding_count;
     const sp_binding *bindings; /* dispatch: all; copy: destination, source; fill: destination;
                                    list: one per slot; host: what it reads and writes, for poison */

@@ -112,11 +112,10 @@ static bool is_copied_by_kernel(const recorder *r, const sp_segment_copy *copy)
 static void add_kernel_copy(recorder *r, const sp_binding *pair, const char *label)
 {
     sp_flat_constants *k = &r->room.copies[r->copy_count++];
-    *k = (sp_flat_constants){.count = (int64_t)pair[0].bytes, .tile_count = KERNEL_COPY_BYTES};
+    *k = (sp_flat_constants){.count = (int64_t)pair[0].bytes};
     const sp_command command = {.type = SP_COMMAND_DISPATCH,
                                 .label = label,
                                 .kernel = kernel_for(r, SP_KERNEL_ID_copy_bytes),
-                                .grid = {1, 1, 1},
                                 .binding_count = 2,
                                 .constants = k,
                                 .constant_bytes = sizeof *k};
@@ -154,7 +153,6 @@ static void add_step(recorder *r, uint32_t s)
     sp_command command = {.type = SP_COMMAND_DISPATCH,
                           .label = executable->labels[s],
                           .kernel = kernel_for(r, step->kernel),
-                          .grid = {step->grid[0], step->grid[1], step->grid[2]},
                           .binding_count = step->binding_count,
                           .constants = step->constants,
                           .constant_bytes = step->constant_bytes};

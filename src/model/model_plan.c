@@ -254,11 +254,14 @@ sp_status sp_plan_get_step(sp_plan handle, uint32_t index, sp_plan_step_info *ou
     sp_rt_plan *p;
     SP_TRY(plan_hold_at(handle, out, index, step_count, "steps", &p));
     const sp_plan_step *step = &p->plan->steps[index];
+    const sp_kernel *kernel = &p->plan->kernels[step->kernel];
+    sp_tiling tiling;
+    kernel->tiling(step->constants, &tiling);
     *out = (sp_plan_step_info){
         .op = step->op_name,
         .node = step->node_name,
-        .kernel = p->plan->kernels[step->kernel].name,
-        .grid = {step->grid[0], step->grid[1], step->grid[2]},
+        .kernel = kernel->name,
+        .grid = {tiling.grid[0], tiling.grid[1], tiling.grid[2]},
         .segment = segment_of(&p->segments, index),
         .multiply_adds = step->multiply_adds,
     };

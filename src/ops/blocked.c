@@ -3,26 +3,26 @@
 
 #include "base/macros.h"
 #include "base/size.h"
+#include "ops/cpu/tiling.h"
 #include "ops/ops.h"
 #include "ops/schema/nn/window.h"
 
-/* Outputs of a tile, at least: each tile reads all weights of its filters. */
-#define TILE_PIXELS 64
-/* Blocks of filters of a tile, at least: each tile copies its input. */
-#define TILE_BLOCKS 2
-
-static bool set_grid(uint32_t grid[3], uint64_t x, uint64_t y, uint64_t z)
+/* Kernels count images, channels and pixels by 32 bits each. */
+static bool is_counted(int64_t images, int64_t channels, int64_t pixels)
 {
-    if (x > UINT32_MAX || y > UINT32_MAX || z > UINT32_MAX) return false;
-    grid[0] = (uint32_t)x;
-    grid[1] = (uint32_t)y;
-    grid[2] = (uint32_t)z;
-    return true;
+    return images < UINT32_MAX && channels < UINT32_MAX && pixels < UINT32_MAX;
 }
 
-static int64_t quotient_up(int64_t a, int64_t b)
+static bool is_form_counted(const sp_image_form *form)
 {
-    return (a + b - 1) / b;
+    return is_counted(form->images, sp__image_form_blocks(form), form->pixels);
+}
+
+/* The images of the call, whose forms are set; false if it is too large. */
+static bool set_images(sp_blocked_call *call)
+{
+    call->constants.images = call->x.images;
+    return is_form_counted(&call->x) && is_form_counted(&call->y);
 }
 
 /* At most a quarter of the lanes compute filters that there are not; a third if the images are
@@ -83,29 +83,6 @@ static bool turn_columns(sp_conv_constants *k)
 
 /* ---- convolutions ---- */
 
-/* The tiles of about SP_TILE_PRODUCTS multiply-adds: of outputs first, then of filters. */
-static bool tile_conv(sp_blocked_call *call, int64_t blocks)
-{
-    sp_blocked_constants *b = &call->constants;
-    const sp_conv_constants *k = &b->of;
-    const double products = (double)call->y.pixels * (double)k->filters * (double)k->channels *
-                            (double)(k->kernel_h * k->kernel_w);
-    const double wanted = products / SP_TILE_PRODUCTS + 1;
-    const int64_t tiles = wanted < 4096 ? (int64_t)wanted : 4096;
-    const int64_t pixels = quotient_up(call->y.pixels, TILE_PIXELS);
-    const int64_t splits = sp_size_least(tiles, pixels);
-    const bool is_row = k->out_h == 1;
-    b->tile_rows = is_row ? 1 : quotient_up(k->out_h, sp_size_least(splits, k->out_h));
-    b->tile_columns = is_row ? quotient_up(k->out_w, splits) : k->out_w;
-    const int64_t parts =
-        sp_size_least(quotient_up(tiles, splits), quotient_up(blocks, TILE_BLOCKS));
-    b->tile_blocks = quotient_up(blocks, parts);
-    const int64_t across = quotient_up(k->out_w, b->tile_columns);
-    return set_grid(call->grid, (uint64_t)(k->groups * quotient_up(blocks, b->tile_blocks)),
-                    (uint64_t)(quotient_up(k->out_h, b->tile_rows) * across),
-                    (uint64_t)call->x.images);
-}
-
 bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_blocked_call *out)
 {
     *out = (sp_blocked_call){.constants = {.of = *conv}};
@@ -128,14 +105,14 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
                                          .depth_stride = 1,
                                          .column_stride = depth};
     out->packed_bytes = (uint64_t)(k->groups * blocks * block * depth) * sizeof(float);
-    return tile_conv(out, blocks);
+    return set_images(out);
 }
 
 /* So many filters read each pixel that the time of a copy does not count. */
 #define THIN_FILTERS 32
 
 bool sp__blocked_thin(const sp_conv_constants *conv, const sp_image_form *form,
-                      sp_conv_constants *thin, sp_copy_constants *copy, uint32_t grid[3])
+                      sp_conv_constants *thin, sp_copy_constants *copy)
 {
     const sp_conv_constants *k = conv;
     const int64_t planes = form->images * sp__image_form_blocks(form), block = SP_CHANNEL_BLOCK;
@@ -155,11 +132,10 @@ bool sp__blocked_thin(const sp_conv_constants *conv, const sp_image_form *form,
         .rank = 4,
         .element_bytes = sizeof(float),
         .count = planes * k->out_h * k->out_w * block,
-        .tile_count = SP_TILE_ELEMENTS,
         .dims = {planes, k->out_h, k->out_w, block},
         .x = {k->in_h * k->in_w * block, row * k->in_w * block, k->stride_w * block, 1},
         .y = {k->out_h * k->out_w * block, k->out_w * block, block, 1}};
-    return set_grid(grid, (uint64_t)quotient_up(copy->count, copy->tile_count), 1, 1);
+    return true;
 }
 
 /* Filters that do not fill a block. */
@@ -169,8 +145,7 @@ bool sp__blocked_rows(const sp_conv_constants *conv, sp_blocked_call *out)
 {
     *out = (sp_blocked_call){.constants = {.of = *conv, .is_plain = true}};
     (void)turn_columns(&out->constants.of);
-    sp_blocked_constants *b = &out->constants;
-    const sp_conv_constants *k = &b->of;
+    const sp_conv_constants *k = &out->constants.of;
     const int64_t taps = tap_count(k), lanes = sp__channel_blocks(k->out_w) * SP_CHANNEL_BLOCK;
     if (taps == 0 || k->channels == 0 || k->filters < 1 || k->filters > FEW_FILTERS) return false;
     if (k->segment % taps != 0 || lanes * 3 > k->out_w * 4) return false;
@@ -178,29 +153,12 @@ bool sp__blocked_rows(const sp_conv_constants *conv, sp_blocked_call *out)
     const int64_t images = k->planes / (k->groups * k->filters);
     out->x = (sp_image_form){images, k->groups * k->channels, k->in_h * k->in_w, NULL};
     out->y = (sp_image_form){images, k->groups * k->filters, k->out_h * k->out_w, NULL};
-    const double row = (double)k->out_w * (double)k->filters * (double)k->channels * (double)taps;
-    const double most = SP_TILE_PRODUCTS / row + 1;
-    b->tile_rows = most < (double)k->out_h ? (int64_t)most : k->out_h;
-    return set_grid(out->grid, (uint64_t)quotient_up(k->out_h, b->tile_rows), (uint64_t)k->groups,
-                    (uint64_t)images);
+    return set_images(out);
 }
 
 bool sp__blocked_has_offsets(const sp_blocked_call *call)
 {
     return !call->constants.is_plain && sp_blocked_is_direct(&call->constants.of);
-}
-
-/* Tiles of rows for a kernel whose multiply-add costs `cost` times that of a product. */
-static bool tile_rows(sp_blocked_call *call, int64_t cost)
-{
-    sp_blocked_constants *b = &call->constants;
-    const sp_conv_constants *k = &b->of;
-    const int64_t row = k->out_w * SP_CHANNEL_BLOCK;
-    b->tile_rows = sp_size_least(sp__window_tile(cost, k->kernel_h * k->kernel_w, row), k->out_h);
-    b->tile_columns = k->out_w;
-    b->tile_blocks = 1;
-    return set_grid(call->grid, (uint64_t)quotient_up(k->out_h, b->tile_rows),
-                    (uint64_t)sp__channel_blocks(k->groups), (uint64_t)call->x.images);
 }
 
 bool sp__blocked_depthwise(const sp_conv_constants *conv, sp_blocked_call *out)
@@ -217,7 +175,7 @@ bool sp__blocked_depthwise(const sp_conv_constants *conv, sp_blocked_call *out)
     out->pack = (sp_gemm_pack_constants){
         .depth = taps, .columns = k->groups, .depth_stride = 1, .column_stride = taps};
     out->packed_bytes = (uint64_t)(sp__channel_blocks(k->groups) * block * taps) * sizeof(float);
-    return tile_rows(out, 2);
+    return set_images(out);
 }
 
 void sp__blocked_set_lanes(sp_blocked_call *call, const sp_image_form *form)
@@ -225,7 +183,6 @@ void sp__blocked_set_lanes(sp_blocked_call *call, const sp_image_form *form)
     const int64_t blocks = sp__image_form_blocks(form);
     call->x.map = call->y.map = form->map;
     call->constants.of.groups = blocks * SP_CHANNEL_BLOCK;
-    call->grid[1] = (uint32_t)blocks;
 }
 
 /* ---- pools ---- */
@@ -242,7 +199,7 @@ static bool set_pool(const sp_image_form *x, int64_t planes, sp_blocked_call *ou
     const bool is_of_form = planes == x->images * x->channels && x->pixels == k->in_h * k->in_w;
     *is_turned = turn_columns(k);
     if (!is_of_form || tap_count(k) == 0) return false;
-    return patch_fits(k, 1, SP_CHANNEL_BLOCK) && tile_rows(out, 4);
+    return patch_fits(k, 1, SP_CHANNEL_BLOCK) && set_images(out);
 }
 
 bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
@@ -266,8 +223,6 @@ bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
 
 /* Bytes of results of one image that leave the caches of a core before a pool reads them. */
 #define POOLED_BYTES (2 << 20)
-/* Rows of maxima of a tile, at least: tiles compute the rows between them twice. */
-#define POOLED_ROWS 8
 
 bool sp__blocked_conv_pool_pays(const sp_blocked_constants *conv)
 {
@@ -276,10 +231,9 @@ bool sp__blocked_conv_pool_pays(const sp_blocked_constants *conv)
 }
 
 bool sp__blocked_conv_pool(const sp_blocked_constants *conv, const sp_blocked_call *pool,
-                           sp_conv_pool_constants *out, uint32_t grid[3])
+                           sp_conv_pool_constants *out)
 {
     const sp_conv_constants *c = &conv->of, *p = &pool->constants.of;
-    const int64_t blocks = sp__channel_blocks(c->filters);
     const int64_t span_h = (p->kernel_h - 1) * p->dilation_h + 1;
     const int64_t span_w = (p->kernel_w - 1) * p->dilation_w + 1;
     if (c->groups != 1 || conv->has_other || conv->has_offsets) return false;
@@ -287,12 +241,11 @@ bool sp__blocked_conv_pool(const sp_blocked_constants *conv, const sp_blocked_ca
     if (!conv_patch_fits(conv, SP_POOLED_PATCH_ELEMENTS)) return false;
     if (p->kernel_h * p->kernel_w > SP_POOLED_TAPS) return false;
     if (span_h > SP_POOLED_ELEMENTS || span_w > SP_POOLED_ELEMENTS) return false;
-    if (span_h * span_w * conv->tile_blocks * SP_CHANNEL_BLOCK > SP_POOLED_ELEMENTS) return false;
-    const int64_t rows = conv->tile_rows / p->stride_h;
     *out = (sp_conv_pool_constants){.conv = *conv, .pool = *p};
-    out->tile_rows = sp_size_least(rows > POOLED_ROWS ? rows : POOLED_ROWS, p->out_h);
-    return set_grid(grid, (uint64_t)quotient_up(blocks, conv->tile_blocks),
-                    (uint64_t)quotient_up(p->out_h, out->tile_rows), (uint64_t)pool->x.images);
+    /* The results that one of the maxima of a tile needs. */
+    sp_tiling tiling;
+    sp__tiling_conv_pool(out, &tiling);
+    return span_h * span_w * tiling.size[0] * SP_CHANNEL_BLOCK <= SP_POOLED_ELEMENTS;
 }
 
 bool sp__blocked_average_pool(const sp_window_constants *pool, const sp_image_form *x,
@@ -332,25 +285,23 @@ static int64_t lane_channels(const sp_image_form *form)
 }
 
 bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *x,
-                      sp_norm_blocked_constants *constants, uint32_t grid[3])
+                      sp_norm_blocked_constants *constants)
 {
-    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
     *constants = (sp_norm_blocked_constants){.channels = lane_channels(x),
                                              .pixels = x->pixels,
-                                             .tile_pixels = tile,
+                                             .images = x->images,
                                              .epsilon = norm->epsilon,
                                              .activation = norm->activation};
     const bool is_of_form = norm->channels == x->channels && norm->plane == x->pixels &&
                             norm->planes == x->images * x->channels;
-    return is_of_form && set_grid(grid, (uint64_t)quotient_up(x->pixels, tile),
-                                  (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
+    return is_of_form && is_form_counted(x);
 }
 
 bool sp__blocked_mean(const sp_reduce_constants *reduce, const sp_image_form *x,
-                      sp_channels_constants *constants, uint32_t grid[3])
+                      sp_channels_constants *constants)
 {
     *constants = (sp_channels_constants){
-        .channels = lane_channels(x), .pixels = x->pixels, .tile_pixels = x->pixels};
+        .channels = lane_channels(x), .pixels = x->pixels, .images = x->images};
     const bool is_mean = reduce->reduction == SP_REDUCE_MEAN && !reduce->has_shift;
     /* Of all pixels of each image: rows of consecutive elements, one after the other. */
     const bool is_of_rows = !reduce->is_columns && reduce->kept_rank == 1 &&
@@ -359,7 +310,7 @@ bool sp__blocked_mean(const sp_reduce_constants *reduce, const sp_image_form *x,
     const bool is_of_form =
         reduce->extent == x->pixels && x->pixels > 1 && reduce->count == x->images * x->channels;
     return is_mean && is_of_rows && is_of_form && x->pixels <= INT64_C(4096) * SP_MEAN_BLOCKS &&
-           set_grid(grid, 1, (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
+           is_form_counted(x);
 }
 
 static bool find_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t *op)
@@ -383,48 +334,37 @@ static bool find_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t *op)
 }
 
 bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activation,
-                            const sp_image_form *x, sp_channel_op_constants *constants,
-                            uint32_t grid[3])
+                            const sp_image_form *x, sp_channel_op_constants *constants)
 {
-    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
     *constants = (sp_channel_op_constants){.channels = lane_channels(x),
                                            .pixels = x->pixels,
-                                           .tile_pixels = tile,
+                                           .images = x->images,
                                            .activation = activation};
-    return find_channel_op(kernel, is_reversed, &constants->op) &&
-           set_grid(grid, (uint64_t)quotient_up(x->pixels, tile),
-                    (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
+    return find_channel_op(kernel, is_reversed, &constants->op) && is_form_counted(x);
 }
 
-bool sp__blocked_chain(const sp_image_form *x, sp_channel_chain_constants *constants,
-                       uint32_t grid[3])
+bool sp__blocked_chain(const sp_image_form *x, sp_channel_chain_constants *constants)
 {
-    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
     *constants = (sp_channel_chain_constants){
-        .channels = lane_channels(x), .pixels = x->pixels, .tile_pixels = tile};
-    return set_grid(grid, (uint64_t)quotient_up(x->pixels, tile),
-                    (uint64_t)sp__image_form_blocks(x), (uint64_t)x->images);
+        .channels = lane_channels(x), .pixels = x->pixels, .images = x->images};
+    return is_form_counted(x);
 }
 
-bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants, uint32_t grid[3])
+bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants)
 {
-    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
     *constants = (sp_channels_constants){
-        .channels = form->channels, .pixels = form->pixels, .tile_pixels = tile};
-    return set_grid(grid, (uint64_t)quotient_up(form->pixels, tile),
-                    (uint64_t)sp__channel_blocks(form->channels), (uint64_t)form->images);
+        .channels = form->channels, .pixels = form->pixels, .images = form->images};
+    return is_form_counted(form);
 }
 
 bool sp__blocked_move(const sp_image_form *from, const sp_image_form *to,
-                      sp_channels_move_constants *constants, uint32_t grid[3])
+                      sp_channels_move_constants *constants)
 {
-    const int64_t tile = SP_TILE_ELEMENTS / SP_CHANNEL_BLOCK;
     *constants = (sp_channels_move_constants){.x_blocks = sp__image_form_blocks(from),
                                               .y_blocks = sp__image_form_blocks(to),
                                               .pixels = to->pixels,
-                                              .tile_pixels = tile};
-    return set_grid(grid, (uint64_t)quotient_up(to->pixels, tile), (uint64_t)constants->y_blocks,
-                    (uint64_t)to->images);
+                                              .images = to->images};
+    return is_form_counted(to);
 }
 
 /* ---- other devices ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants and grids of the kernels of blocked_constants.h, from those of the kernels that they
+/* Constants of the kernels of blocked_constants.h, from those of the kernels that they
  * take the place of. A call that a blocked kernel cannot make is refused by false. */
 #ifndef SP_OPS_BLOCKED_H
 #define SP_OPS_BLOCKED_H
@@ -63,7 +63,6 @@ static inline bool sp__image_form_is_dense(const sp_image_form *form)
 
 typedef struct sp_blocked_call {
     sp_blocked_constants constants;
-    uint32_t grid[3];
     sp_image_form x, y;          /* the caller sets their maps */
     sp_gemm_pack_constants pack; /* of the weights, for a convolution */
     uint64_t packed_bytes;
@@ -76,7 +75,7 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
 /* A pointwise convolution with a stride reads some pixels of x, `form`: the convolution without a
  * stride of a copy of those, and the call of copy_strided that makes it, in the form's lanes. */
 bool sp__blocked_thin(const sp_conv_constants *conv, const sp_image_form *form,
-                      sp_conv_constants *thin, sp_copy_constants *copy, uint32_t grid[3]);
+                      sp_conv_constants *thin, sp_copy_constants *copy);
 
 /* May it have offsets? */
 bool sp__blocked_has_offsets(const sp_blocked_call *call);
@@ -97,7 +96,7 @@ bool sp__blocked_max_pool(const sp_pool_constants *pool, const sp_image_form *x,
 /* A convolution and the maxima over windows of its results as one call, which stores the maxima
  * alone. */
 bool sp__blocked_conv_pool(const sp_blocked_constants *conv, const sp_blocked_call *pool,
-                           sp_conv_pool_constants *out, uint32_t grid[3]);
+                           sp_conv_pool_constants *out);
 /* Does that pay: do the results of one image leave the caches before they are read again? */
 bool sp__blocked_conv_pool_pays(const sp_blocked_constants *conv);
 
@@ -107,32 +106,29 @@ bool sp__blocked_average_pool(const sp_window_constants *pool, const sp_image_fo
 
 /* A call of batch_norm_f32 on images of that form. */
 bool sp__blocked_norm(const sp_batch_norm_constants *norm, const sp_image_form *x,
-                      sp_norm_blocked_constants *constants, uint32_t grid[3]);
+                      sp_norm_blocked_constants *constants);
 
 /* A call of reduce_f32, the means of all pixels of each channel of such images. */
 bool sp__blocked_mean(const sp_reduce_constants *reduce, const sp_image_form *x,
-                      sp_channels_constants *constants, uint32_t grid[3]);
+                      sp_channels_constants *constants);
 
 /* A call of add_f32, sub_f32, mul_f32 or div_f32 (`kernel`) on such images and one number for each
  * channel of each image, which is the first operand if `is_reversed`. */
 bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activation,
-                            const sp_image_form *x, sp_channel_op_constants *constants,
-                            uint32_t grid[3]);
+                            const sp_image_form *x, sp_channel_op_constants *constants);
 
-/* The constants, but for the operations, and the grid of a chain on such images. */
-bool sp__blocked_chain(const sp_image_form *x, sp_channel_chain_constants *constants,
-                       uint32_t grid[3]);
+/* The constants of a chain on such images, but for the operations. */
+bool sp__blocked_chain(const sp_image_form *x, sp_channel_chain_constants *constants);
 
 /* Has the table the kernels of a step in whose place plans for the CPU have this one? Other devices
  * need no copies between layouts. A kernel without blocks stands for itself. */
 bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const void *constants);
 
 /* The copies between the two layouts, without a map. */
-bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants,
-                      uint32_t grid[3]);
+bool sp__blocked_copy(const sp_image_form *form, sp_channels_constants *constants);
 
 /* A copy from one form of the same images to another. */
 bool sp__blocked_move(const sp_image_form *from, const sp_image_form *to,
-                      sp_channels_move_constants *constants, uint32_t grid[3]);
+                      sp_channels_move_constants *constants);
 
 #endif

@@ -38,31 +38,26 @@
 #define SP_POOLED_ELEMENTS 10880
 #define SP_POOLED_TAPS 64
 
-/* Grid (tiles of blocks of filters of all groups, tiles of outputs, images): joined tiles that are
- * next to each other share the copy of their input. depthwise_blocked_f32: (tiles of outputs,
- * blocks, images), a group is a channel; max_pool_blocked_f32 the same. conv_rows_f32: (tiles of
- * rows, groups, images). */
+/* Of depthwise_blocked_f32 and pools a group is a channel. */
 typedef struct sp_blocked_constants {
-    sp_conv_constants of; /* without tile_pixels, tile_planes, planes; for a pool the sizes only */
-    int64_t tile_rows, tile_columns; /* outputs of a tile */
-    int64_t tile_blocks;             /* of filters of one group */
-    int64_t x_blocks;                /* of an image of x, if has_offsets */
-    bool is_plain;                   /* x of conv_blocked_f32 */
-    bool has_offsets;                /* an int64 for each channel of all groups: where pixel 0 of it
-                                        is in the image. Of a pointwise convolution of stride 1 */
-    bool has_norm;                   /* batch_norm_f32 before the activation */
-    bool has_other;                  /* then another image is added */
+    sp_conv_constants of; /* without planes; for a pool the sizes only */
+    int64_t images;
+    int64_t x_blocks;   /* of an image of x, if has_offsets */
+    bool is_plain;      /* x of conv_blocked_f32 */
+    bool has_offsets;   /* an int64 for each channel of all groups: where pixel 0 of it
+                           is in the image. Of a pointwise convolution of stride 1 */
+    bool has_norm;      /* batch_norm_f32 before the activation */
+    bool has_other;     /* then another image is added */
     bool skips_padding; /* depthwise_blocked_f32: its weights are finite, so taps in the
                            padding change no sum */
     float epsilon;      /* of has_norm */
 } sp_blocked_constants;
 
 /* conv_pool_blocked_f32: a convolution, of one group, of which only the maxima over windows are
- * stored. Grid (tiles of blocks of filters, tiles of rows of the maxima, images). */
+ * stored. */
 typedef struct sp_conv_pool_constants {
-    sp_blocked_constants conv; /* but tile_rows, tile_columns */
+    sp_blocked_constants conv;
     sp_conv_constants pool; /* the sizes only: in_h and in_w are the convolution's out_h, out_w */
-    int64_t tile_rows;      /* of the maxima */
 } sp_conv_pool_constants;
 
 /* Is the input of each output one pixel, the one of its number? */
@@ -81,16 +76,14 @@ typedef struct sp_average_blocked_constants {
 /* mean_blocked_f32 sums at most so many blocks of a reduction (docs/decisions/0022). */
 #define SP_MEAN_BLOCKS 16
 
-/* Grid (tiles of pixels, blocks, images); mean_blocked_f32: (1, blocks, images). */
 typedef struct sp_channels_constants {
-    int64_t channels, pixels, tile_pixels;
+    int64_t images, channels, pixels;
 } sp_channels_constants;
 
 /* Moves channels to other lanes: an int64 for each lane of an image of y says where pixel 0 of it
- * is in the image of x; below 0: nowhere, it becomes +0. Grid (tiles of pixels, blocks of y,
- * images). */
+ * is in the image of x; below 0: nowhere, it becomes +0. */
 typedef struct sp_channels_move_constants {
-    int64_t x_blocks, y_blocks, pixels, tile_pixels; /* blocks of an image */
+    int64_t images, x_blocks, y_blocks, pixels; /* blocks of an image */
 } sp_channels_move_constants;
 
 /* Row r of a list, `depth` floats, becomes lane l of panel p, [p][depth][16], where rows[16 p + l]
@@ -101,9 +94,8 @@ typedef struct sp_channels_pack_constants {
     int32_t rows[];
 } sp_channels_pack_constants;
 
-/* Grid (tiles of pixels, blocks, images). */
 typedef struct sp_norm_blocked_constants {
-    int64_t channels, pixels, tile_pixels;
+    int64_t images, channels, pixels;
     float epsilon;
     uint8_t activation; /* sp_activation */
 } sp_norm_blocked_constants;
@@ -117,9 +109,9 @@ typedef enum sp_channel_op {
     SP_CHANNEL_DIV_INTO /* the number / x */
 } sp_channel_op;
 
-/* As add_f32 and others. Grid (tiles of pixels, blocks, images). */
+/* As add_f32 and others. */
 typedef struct sp_channel_op_constants {
-    int64_t channels, pixels, tile_pixels;
+    int64_t images, channels, pixels;
     uint8_t op;         /* sp_channel_op */
     uint8_t activation; /* sp_activation */
     bool is_shared;     /* the numbers are the same for all images */
@@ -156,19 +148,18 @@ static inline uint32_t sp_chain_bindings(const sp_chain_op *op)
 
 #define SP_CHAIN_OPS 8
 
-/* Steps that compute each element by itself, one after the other. Grid (tiles of pixels, blocks,
- * images). */
+/* Steps that compute each element by itself, one after the other. */
 typedef struct sp_channel_chain_constants {
-    int64_t channels, pixels, tile_pixels;
+    int64_t images, channels, pixels;
     uint32_t count;
     uint8_t activation; /* sp_activation, of the result; a Relu is the last operation's */
     sp_chain_op ops[SP_CHAIN_OPS];
 } sp_channel_chain_constants;
 
 #define SP_BLOCKED_CONSTANTS_LIST(X)                                                               \
-    X(sp_blocked_constants, 208)                                                                   \
-    X(sp_conv_pool_constants, 376)                                                                 \
-    X(sp_average_blocked_constants, 232)                                                           \
+    X(sp_blocked_constants, 176)                                                                   \
+    X(sp_conv_pool_constants, 320)                                                                 \
+    X(sp_average_blocked_constants, 200)                                                           \
     X(sp_channels_constants, 24)                                                                   \
     X(sp_channels_move_constants, 32)                                                              \
     X(sp_channels_pack_constants, 32)                                                              \

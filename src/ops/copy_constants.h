@@ -30,7 +30,7 @@
 /* x is [outer, axis, inner bytes]; row (o, i) of y is row indices[i] of x's block o. An index below
  * 0 counts from the end, here and below. */
 typedef struct sp_gather_constants {
-    int64_t outer, axis, inner_bytes, count, tile_rows;
+    int64_t outer, axis, inner_bytes, count;
     uint32_t index_bytes; /* 4 or 8, here and below */
 } sp_gather_constants;
 
@@ -38,14 +38,14 @@ typedef struct sp_gather_constants {
  * x, in elements; 0 along the axis. */
 typedef struct sp_gather_elements_constants {
     uint32_t rank, element_bytes, index_bytes;
-    int64_t axis_size, axis_stride, count, tile_count;
+    int64_t axis_size, axis_stride, count;
     int64_t dims[SP_KERNEL_RANK], x[SP_KERNEL_RANK];
 } sp_gather_elements_constants;
 
 /* y[b][t] = x[b][indices[b][t]], slices of `slice_bytes`; an index is `depth` numbers. */
 typedef struct sp_gather_nd_constants {
     uint32_t depth, index_bytes;
-    int64_t rows, tile_rows, batch_rows;                   /* rows of y, in all and of one b */
+    int64_t rows, batch_rows;                              /* rows of y, in all and of one b */
     int64_t batch_bytes, slice_bytes;                      /* of x */
     int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* of x's b, in bytes */
 } sp_gather_nd_constants;
@@ -63,16 +63,16 @@ typedef enum sp_scatter_reduction {
 typedef struct sp_scatter_elements_constants {
     uint32_t rank, axis, dtype, index_bytes;
     uint32_t reduction; /* sp_scatter_reduction */
-    int64_t axis_size, lines, tile_lines;
+    int64_t axis_size, lines;
     int64_t dims[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
 } sp_scatter_elements_constants;
 
-/* y[indices[t]] is set to updates[t] or combined with it; slices of `slice` elements, of which a
- * tile has `tile_slice`, for all t in order. */
+/* y[indices[t]] is set to updates[t] or combined with it; slices of `slice` elements, for
+ * all t in order. */
 typedef struct sp_scatter_nd_constants {
     uint32_t depth, dtype, index_bytes;
     uint32_t reduction; /* sp_scatter_reduction */
-    int64_t count, slice, tile_slice;
+    int64_t count, slice;
     int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* of y, in elements */
 } sp_scatter_nd_constants;
 
@@ -80,12 +80,12 @@ typedef struct sp_scatter_nd_constants {
 typedef struct sp_one_hot_constants {
     uint32_t element_bytes;
     uint32_t index_type; /* sp_dtype */
-    int64_t outer, depth, inner, tile_outer;
+    int64_t outer, depth, inner;
 } sp_one_hot_constants;
 
 /* y[i] = start + i * step: for floats the product and the sum are rounded, integers wrap. */
 typedef struct sp_range_constants {
-    int64_t count, tile_count;
+    int64_t count;
     int64_t start_int, step_int;
     double start, step;
     uint32_t dtype;
@@ -94,7 +94,7 @@ typedef struct sp_range_constants {
 /* Rows of matrices. trilu keeps the elements on and above, or on and below, the diagonal that
  * begins at column `diagonal`; eye writes `one` on it. */
 typedef struct sp_diagonal_constants {
-    int64_t rows, tile_rows, matrix_rows, columns, diagonal;
+    int64_t rows, matrix_rows, columns, diagonal;
     uint64_t one;
     uint32_t element_bytes;
     bool is_upper;
@@ -110,7 +110,7 @@ typedef struct sp_non_zero_constants {
 
 /* x is [outer, axis, inner]; the outputs have `count` along the axis. */
 typedef struct sp_top_k_constants {
-    int64_t outer, axis, inner, count, tile_lines;
+    int64_t outer, axis, inner, count;
     uint32_t dtype;
     bool is_largest;
 } sp_top_k_constants;
@@ -138,7 +138,8 @@ typedef enum sp_resize_rounding {
 
 /* One axis: x is [outer, in, inner] elements, y [outer, out, inner]. */
 typedef struct sp_resize_constants {
-    int64_t outer, in, out, inner, tile_outer;
+    int64_t outer, in, out, inner;
+    int64_t lanes;                 /* of inner: 1, or SP_CHANNEL_BLOCK of images in blocks */
     double scale;                  /* output / input size */
     double numerator, denominator; /* 1 / scale; input / output if the sizes are given */
     double crop_start, crop_end;   /* of SP_RESIZE_CROP, usually in [0, 1] */
@@ -157,7 +158,7 @@ typedef enum sp_grid_padding { SP_GRID_ZEROS, SP_GRID_BORDER, SP_GRID_REFLECTION
 /* x is [images, channels, in_h, in_w], the grid [images, pixels] pairs of a column and a row, y
  * [images, channels, pixels]; count is images * pixels. */
 typedef struct sp_grid_sample_constants {
-    int64_t channels, in_h, in_w, pixels, count, tile_count;
+    int64_t channels, in_h, in_w, pixels, count;
     uint32_t mode, padding; /* sp_grid_mode, sp_grid_padding */
     bool align_corners;
 } sp_grid_sample_constants;
@@ -180,11 +181,8 @@ typedef struct sp_cell_activation {
 } sp_cell_activation;
 
 #define SP_CELL_MAX_FUNCTIONS 3
-/* Batch rows that one tile computes for the whole sequence. */
-#define SP_CELL_ROWS 4
-
-/* A recurrent layer: grid (row blocks, directions). Operands are addressed by strides of direction,
- * batch row and step, in elements, so both layouts use one kernel. */
+/* A recurrent layer. Operands are addressed by strides of direction, batch row and step, in
+ * elements, so both layouts use one kernel. */
 typedef struct sp_recurrent_constants {
     int64_t steps, rows, hidden, gates;
     uint32_t directions;
@@ -204,18 +202,18 @@ typedef struct sp_recurrent_constants {
 
 /* Bytes of each, the same for every compiler. */
 #define SP_MOVE_CONSTANTS_LIST(X)                                                                  \
-    X(sp_gather_constants, 48)                                                                     \
-    X(sp_gather_elements_constants, 176)                                                           \
-    X(sp_gather_nd_constants, 176)                                                                 \
-    X(sp_scatter_elements_constants, 176)                                                          \
-    X(sp_scatter_nd_constants, 168)                                                                \
-    X(sp_one_hot_constants, 40)                                                                    \
-    X(sp_range_constants, 56)                                                                      \
-    X(sp_diagonal_constants, 56)                                                                   \
+    X(sp_gather_constants, 40)                                                                     \
+    X(sp_gather_elements_constants, 168)                                                           \
+    X(sp_gather_nd_constants, 168)                                                                 \
+    X(sp_scatter_elements_constants, 168)                                                          \
+    X(sp_scatter_nd_constants, 160)                                                                \
+    X(sp_one_hot_constants, 32)                                                                    \
+    X(sp_range_constants, 48)                                                                      \
+    X(sp_diagonal_constants, 48)                                                                   \
     X(sp_non_zero_constants, 96)                                                                   \
-    X(sp_top_k_constants, 48)                                                                      \
+    X(sp_top_k_constants, 40)                                                                      \
     X(sp_resize_constants, 120)                                                                    \
-    X(sp_grid_sample_constants, 64)                                                                \
+    X(sp_grid_sample_constants, 56)                                                                \
     X(sp_recurrent_constants, 200)
 
 #endif

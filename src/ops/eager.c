@@ -127,7 +127,7 @@ static sp_status call_infer(sp_eager *eager)
 static sp_status call_lower(sp_eager *eager)
 {
     const sp_fpenv before = sp_fpenv_enter();
-    const sp_status status = eager->call.op->lower(&eager->call, &eager->lowering);
+    const sp_status status = sp__op_lower(&eager->call, &eager->lowering);
     sp_fpenv_leave(before);
     return status;
 }

@@ -127,7 +127,6 @@ static sp_status submit_dispatch(sp_eager *eager, const sp_stream_ref *stream,
     sp_command command = {.type = SP_COMMAND_DISPATCH,
                           .label = eager->call.op->name,
                           .kernel = kernel_for(eager, dispatch->kernel),
-                          .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
                           .constants = dispatch->constants,
                           .constant_bytes = dispatch->constant_bytes};
     sp_point point;

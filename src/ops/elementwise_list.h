@@ -77,24 +77,24 @@
 /* As sp_binary_constants, for x where the condition holds and y elsewhere. */
 typedef struct sp_select_constants {
     uint32_t rank;
-    int64_t count, tile_count;
+    int64_t count;
     int64_t dims[SP_KERNEL_RANK], condition[SP_KERNEL_RANK], x[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
 } sp_select_constants;
 
 /* Of functions with parameters, in the meaning that the function gives them. */
 typedef struct sp_function_constants {
-    int64_t count, tile_count;
+    int64_t count;
     double alpha, beta;
 } sp_function_constants;
 
 typedef struct sp_cast_constants {
-    int64_t count, tile_count;
+    int64_t count;
     uint32_t to; /* sp_dtype */
 } sp_cast_constants;
 
 #define SP_ELEMENTWISE_CONSTANTS_LIST(X)                                                           \
-    X(sp_select_constants, 280)                                                                    \
-    X(sp_function_constants, 32)                                                                   \
-    X(sp_cast_constants, 24)
+    X(sp_select_constants, 272)                                                                    \
+    X(sp_function_constants, 24)                                                                   \
+    X(sp_cast_constants, 16)
 
 #endif

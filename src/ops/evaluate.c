@@ -62,7 +62,7 @@ static sp_status call_evaluate(const sp_op_call *call, const sp_kernel *kernels,
             memcpy(outputs[i].data, output->data, (size_t)output->bytes);
         }
     }
-    SP_TRY(call->op->lower(call, lowering));
+    SP_TRY(sp__op_lower(call, lowering));
     if (lowering->alias_input != SP_NO_INPUT) {
         for (uint32_t i = 0; i < call->output_count; i++) {
             const void *from = call->inputs[lowering->alias_input + i].data;

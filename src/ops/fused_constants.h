@@ -25,7 +25,7 @@
  * epsilon) * scale + bias), each operation rounded. Epsilon is one number, scale and bias have one
  * for each element of a row. */
 typedef struct sp_row_norm_constants {
-    int64_t rows, extent, tile_rows;
+    int64_t rows, extent;
     bool is_centred;
     bool by_reciprocal; /* d * (1 / sqrt(...)) */
     bool has_scale, has_bias;
@@ -35,13 +35,13 @@ typedef struct sp_row_norm_constants {
 /* Of each row of x: y = (x - mean) * (factor * scale) + bias, each operation rounded. Mean and
  * factor have one number for each row, scale and bias one for each element of a row. */
 typedef struct sp_row_affine_constants {
-    int64_t rows, extent, tile_rows;
+    int64_t rows, extent;
 } sp_row_affine_constants;
 
 /* Of GELU, by erf and by tanh, HardSwish, by Clip and by HardSigmoid, and Mish as they are written
  * in steps; each operation is rounded. */
 typedef struct sp_gate_constants {
-    int64_t count, tile_count; /* as sp_flat_constants */
+    int64_t count; /* as sp_flat_constants */
     float divisor, addend;
     float factor;    /* erf_gate_f32, tanh_gate_f32 */
     float low, high; /* clip_gate_f32 */
@@ -53,7 +53,7 @@ typedef struct sp_gate_constants {
  * of y = activation(table[index[i]] + c). The table has what such a row gives for each index, and
  * for all that are not in [0, depth) in a row more; look_up_pack_f32 makes it. */
 typedef struct sp_look_up_constants {
-    int64_t rows, columns, depth, tile_rows;
+    int64_t rows, columns, depth;
     int64_t c_row; /* stride of c; 0: one row for all */
     bool is_wide;  /* indices are of i64, else of i32 */
     bool has_c;
@@ -87,12 +87,9 @@ typedef struct sp_attention_operand {
 /* y = softmax(of_scores(of_query(query) of_key(key)^T) + mask) value, each operation rounded, for
  * each batch entry: of `rows` queries and `keys` keys of `depth` elements, and values of `columns`.
  * A score is `fill` where the condition, a bool, is not 0, or where it is 0: before the mask is
- * added, or after. A tile of grid (rows, 1, batch) has tile_rows queries; so many panels of 16 are
- * computed at a time as part_panels says. Columns of query, value, mask, condition and y are
- * neighbours. */
+ * added, or after. Columns of query, value, mask, condition and y are neighbours. */
 typedef struct sp_attention_constants {
     int64_t rows, keys, depth, columns;
-    int64_t tile_rows, part_panels;
     sp_attention_scale of_query, of_key, of_scores;
     float fill;
     bool has_mask, has_condition;
@@ -104,10 +101,10 @@ typedef struct sp_attention_constants {
 } sp_attention_constants;
 
 #define SP_FUSED_CONSTANTS_LIST(X)                                                                 \
-    X(sp_row_norm_constants, 32)                                                                   \
-    X(sp_row_affine_constants, 24)                                                                 \
-    X(sp_gate_constants, 48)                                                                       \
-    X(sp_look_up_constants, 48)                                                                    \
-    X(sp_attention_constants, 456)
+    X(sp_row_norm_constants, 24)                                                                   \
+    X(sp_row_affine_constants, 16)                                                                 \
+    X(sp_gate_constants, 40)                                                                       \
+    X(sp_look_up_constants, 40)                                                                    \
+    X(sp_attention_constants, 440)
 
 #endif

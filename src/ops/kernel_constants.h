@@ -63,7 +63,7 @@ typedef enum sp_activation {
     SP_ACTIVATION_COUNT
 } sp_activation;
 
-/* Columns of one panel of a packed right-hand matrix, and so the unit of a tile's columns. */
+/* Columns of one panel of a packed right-hand matrix. The format is the same for all devices. */
 #define SP_GEMM_PANEL 16
 
 /* Narrow products (docs/decisions/0072): both operands are rounded to a smaller type, sums are f32.
@@ -81,10 +81,9 @@ typedef enum sp_activation {
  * segments. */
 typedef struct sp_gemm_constants {
     int64_t rows, columns, depth;
-    int64_t a_row, a_depth;         /* strides of a, in elements */
-    int64_t b_depth, b_panel;       /* of b: to the next k; to the next panel */
-    int64_t c_row, c_column;        /* of c; 0 where it is broadcast */
-    int64_t tile_rows, tile_panels; /* what one tile of grid (rows, panels, batch) computes */
+    int64_t a_row, a_depth;   /* strides of a, in elements */
+    int64_t b_depth, b_panel; /* of b: to the next k; to the next panel */
+    int64_t c_row, c_column;  /* of c; 0 where it is broadcast */
     float alpha, beta;
     bool has_c;
     bool is_padded;     /* b's last panel has SP_GEMM_PANEL readable columns, too */
@@ -102,8 +101,6 @@ typedef struct sp_gemm_pack_constants {
 
 /* Input that the depthwise kernel has on its stack at a time, in elements. */
 #define SP_DEPTHWISE_INPUT 4096
-/* Outputs that the general kernel computes together. */
-#define SP_CONV_PIXELS 32
 /* The longest segment of a convolution. */
 #define SP_CONV_MAX_SEGMENT 512
 
@@ -112,16 +109,14 @@ typedef struct sp_conv_constants {
     int64_t groups, channels, filters; /* channels and filters of one group */
     int64_t in_h, in_w, out_h, out_w, kernel_h, kernel_w;
     int64_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
-    int64_t tile_pixels; /* conv: outputs of a tile of grid (pixels, groups, images) */
-    int64_t tile_planes; /* depthwise: planes of a tile of grid (planes) */
-    int64_t segment;     /* steps of a chain; at least 1 */
-    int64_t planes;      /* of the output: images * groups * filters */
+    int64_t segment; /* steps of a chain; at least 1 */
+    int64_t planes;  /* of the output: images * groups * filters */
     bool has_bias;
     uint8_t activation; /* sp_activation */
 } sp_conv_constants;
 
 typedef struct sp_pool_constants {
-    int64_t planes, tile_planes;
+    int64_t planes;
     int64_t in_h, in_w, out_h, out_w, kernel_h, kernel_w;
     int64_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
 } sp_pool_constants;
@@ -130,19 +125,19 @@ typedef struct sp_pool_constants {
 typedef struct sp_binary_constants {
     uint32_t rank;
     uint8_t activation; /* sp_activation, of kernels of floats */
-    int64_t count, tile_count;
+    int64_t count;
     int64_t dims[SP_KERNEL_RANK], a[SP_KERNEL_RANK], b[SP_KERNEL_RANK];
 } sp_binary_constants;
 
 typedef struct sp_flat_constants {
-    int64_t count, tile_count; /* elements; bytes for copy_bytes */
+    int64_t count; /* elements; bytes for copy_bytes */
 } sp_flat_constants;
 
 /* Copies element (i, j, ...) of x, at x_first + i * x[0] + j * x[1] + ..., to its location in y.
  * Strides are in elements; no two elements of y share a location. */
 typedef struct sp_copy_constants {
     uint32_t rank, element_bytes;
-    int64_t count, tile_count; /* tiles take elements in the order of dims */
+    int64_t count;
     int64_t x_first, y_first;
     int64_t dims[SP_KERNEL_RANK], x[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
 } sp_copy_constants;
@@ -153,7 +148,7 @@ typedef struct sp_copy_constants {
  * `part_offset[i]` on. */
 typedef struct sp_concat_constants {
     uint32_t parts;
-    int64_t outer, tile_outer, row_bytes;
+    int64_t outer, row_bytes;
     int64_t part_bytes[SP_CONCAT_MAX_PARTS], part_offset[SP_CONCAT_MAX_PARTS];
 } sp_concat_constants;
 
@@ -164,28 +159,28 @@ typedef struct sp_pad_constants {
     uint32_t mode;  /* sp_pad_mode */
     bool has_value; /* otherwise `value` */
     uint64_t value; /* the element's bytes, little-endian */
-    int64_t rows, tile_rows;
+    int64_t rows;
     int64_t in[SP_KERNEL_RANK], out[SP_KERNEL_RANK],
         lead[SP_KERNEL_RANK]; /* a negative lead crops */
 } sp_pad_constants;
 
 typedef struct sp_fill_constants {
     uint64_t value;
-    int64_t count, tile_count;
+    int64_t count;
     uint32_t element_bytes;
 } sp_fill_constants;
 
 /* Bytes of each, the same for every compiler. */
 #define SP_CONSTANTS_LIST(X)                                                                       \
-    X(sp_gemm_constants, 296)                                                                      \
+    X(sp_gemm_constants, 280)                                                                      \
     X(sp_gemm_pack_constants, 32)                                                                  \
-    X(sp_conv_constants, 160)                                                                      \
-    X(sp_pool_constants, 112)                                                                      \
-    X(sp_binary_constants, 216)                                                                    \
-    X(sp_flat_constants, 16)                                                                       \
-    X(sp_copy_constants, 232)                                                                      \
-    X(sp_concat_constants, 272)                                                                    \
-    X(sp_pad_constants, 232)                                                                       \
-    X(sp_fill_constants, 32)
+    X(sp_conv_constants, 144)                                                                      \
+    X(sp_pool_constants, 104)                                                                      \
+    X(sp_binary_constants, 208)                                                                    \
+    X(sp_flat_constants, 8)                                                                        \
+    X(sp_copy_constants, 224)                                                                      \
+    X(sp_concat_constants, 264)                                                                    \
+    X(sp_pad_constants, 224)                                                                       \
+    X(sp_fill_constants, 24)
 
 #endif

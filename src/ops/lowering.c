@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
+#include "ops/cpu/arch/kernels.h"
 
 void sp__lowering_init(sp_lowering *lowering)
 {
@@ -52,7 +53,6 @@ sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const v
     if (lowering->dispatch_count == lowering->dispatch_capacity) SP_TRY(dispatches_grow(lowering));
     sp_dispatch *dispatch = &lowering->dispatches[lowering->dispatch_count++];
     dispatch->kernel = kernel;
-    for (int i = 0; i < 3; i++) dispatch->grid[i] = 1;
     dispatch->binding_count = 0;
     dispatch->constant_bytes = constant_bytes;
     dispatch->multiply_adds = 0;
@@ -114,23 +114,45 @@ uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes)
     return lowering->scratch_count++;
 }
 
-sp_status sp__lower_grid(sp_dispatch *dispatch, uint64_t x, uint64_t y, uint64_t z)
+/* A tile writes a byte at least, so the tiles of smaller operands are counted by 32 bits. */
+static bool may_have_many_tiles(const sp_dispatch *dispatch)
 {
-    const uint64_t sizes[3] = {x, y, z};
+    for (uint32_t i = 0; i < dispatch->binding_count; i++) {
+        if (dispatch->bindings[i].is_write && dispatch->bindings[i].bytes >= UINT32_MAX)
+            return true;
+    }
+    return false;
+}
+
+static sp_status tiles_check(const sp_dispatch *dispatch)
+{
+    if (!may_have_many_tiles(dispatch)) return SP_OK;
+    sp_tiling tiling;
+    sp__cpu_kernels(SP_CPU_PORTABLE)[dispatch->kernel].tiling(dispatch->constants, &tiling);
     for (int i = 0; i < 3; i++) {
-        if (sizes[i] > UINT32_MAX) {
+        if (tiling.grid[i] == UINT32_MAX) {
             return sp__fail(SP_EXHAUSTED, "the op needs a grid of more than 2^32 tiles");
         }
-        dispatch->grid[i] = (uint32_t)sizes[i];
     }
     return SP_OK;
 }
 
-sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],
-                              void *const *bindings, const void *constants)
+sp_status sp__op_lower(const sp_op_call *call, sp_lowering *lowering)
 {
+    SP_TRY(call->op->lower(call, lowering));
+    for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
+        SP_TRY(tiles_check(&lowering->dispatches[i]));
+    }
+    return SP_OK;
+}
+
+sp_status sp__kernel_run_tiling(const sp_kernel *kernel, const sp_tiling *tiling,
+                                void *const *bindings, const void *constants)
+{
+    const uint32_t *grid = tiling->grid, *size = tiling->size;
     sp_tile tile = {.count = {1, 1, 1},
                     .grid = {grid[0], grid[1], grid[2]},
+                    .size = {size[0], size[1], size[2]},
                     .bindings = bindings,
                     .constants = constants};
     for (tile.index[2] = 0; tile.index[2] < grid[2]; tile.index[2]++) {
@@ -143,6 +165,13 @@ sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],
     return SP_OK;
 }
 
+sp_status sp__kernel_run(const sp_kernel *kernel, void *const *bindings, const void *constants)
+{
+    sp_tiling tiling;
+    kernel->tiling(constants, &tiling);
+    return sp__kernel_run_tiling(kernel, &tiling, bindings, constants);
+}
+
 sp_status sp__lowering_run(const sp_lowering *lowering, const sp_kernel *kernels,
                            sp_lowering_place place, void *context)
 {
@@ -152,8 +181,7 @@ sp_status sp__lowering_run(const sp_lowering *lowering, const sp_kernel *kernels
         for (uint32_t k = 0; k < dispatch->binding_count; k++) {
             bindings[k] = place(&dispatch->bindings[k], context);
         }
-        SP_TRY(sp__kernel_run_grid(&kernels[dispatch->kernel], dispatch->grid, bindings,
-                                   dispatch->constants));
+        SP_TRY(sp__kernel_run(&kernels[dispatch->kernel], bindings, dispatch->constants));
     }
     return SP_OK;
 }

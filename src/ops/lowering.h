@@ -26,7 +26,6 @@ typedef struct sp_operand {
 
 typedef struct sp_dispatch {
     sp_kernel_id kernel;
-    uint32_t grid[3];
     uint32_t binding_count;
     uint32_t constant_bytes;
     uint64_t multiply_adds; /* 0: not counted */
@@ -51,8 +50,8 @@ void sp__lowering_deinit(sp_lowering *lowering);
 /* Empties the lowering but keeps its memory. */
 void sp__lowering_reset(sp_lowering *lowering);
 
-/* Appends a dispatch with a grid of one tile; constants are copied. *out is valid until the next
- * call. Errors: SP_OUT_OF_MEMORY. */
+/* Appends a dispatch; constants are copied. *out is valid until the next call. Errors:
+ * SP_OUT_OF_MEMORY. */
 sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const void *constants,
                              uint32_t constant_bytes, sp_dispatch **out);
 
@@ -86,20 +85,9 @@ static inline void sp__lower_in_place(sp_lowering *lowering, uint32_t index)
     lowering->in_place_input = index;
 }
 
-/* Number of tiles of `per_tile` that cover `count`; at least 1. */
-static inline uint64_t sp__lower_tiles(uint64_t count, uint64_t per_tile)
-{
-    return count == 0 ? 1 : (count - 1) / per_tile + 1;
-}
-
-/* Errors: SP_EXHAUSTED if a size needs more than 32 bits. */
-sp_status sp__lower_grid(sp_dispatch *dispatch, uint64_t x, uint64_t y, uint64_t z);
-
-/* A grid of one dimension: tiles of `per_tile` that cover `count`. */
-static inline sp_status sp__lower_cover(sp_dispatch *dispatch, int64_t count, int64_t per_tile)
-{
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)count, (uint64_t)per_tile), 1, 1);
-}
+/* Lowers the call. Errors: those of the op's lowering, SP_EXHAUSTED if 32 bits do not count the
+ * tiles of a dispatch. */
+sp_status sp__op_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* Runs the dispatches on the calling thread, in order, tile by tile, with a kernel table of the
  * CPU. `place` returns each operand's address. Needs the FP state of kernels (sp_fpenv_enter). */
@@ -107,9 +95,11 @@ typedef void *(*sp_lowering_place)(const sp_operand *operand, void *context);
 sp_status sp__lowering_run(const sp_lowering *lowering, const sp_kernel *kernels,
                            sp_lowering_place place, void *context);
 
-/* Runs every tile of one grid on the calling thread. */
-sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],
-                              void *const *bindings, const void *constants);
+/* Runs every tile of a dispatch on the calling thread, of the kernel's own tiling or of another
+ * one. */
+sp_status sp__kernel_run(const sp_kernel *kernel, void *const *bindings, const void *constants);
+sp_status sp__kernel_run_tiling(const sp_kernel *kernel, const sp_tiling *tiling,
+                                void *const *bindings, const void *constants);
 
 /* The bits of a 1, for kernels that fill. */
 uint64_t sp__lower_one(sp_dtype dtype);

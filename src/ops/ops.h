@@ -104,14 +104,17 @@ sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
 /* Is the call a product that is narrow, if its right-hand matrix is a constant? */
 bool sp__gemm_may_be_narrow(const sp_op_call *call);
-/* For other users of the gemm kernel: bytes of a packed right-hand matrix; sets rows and columns of
- * a tile to about SP_TILE_PRODUCTS multiply-adds; sets the grid for these tiles. */
+/* For other users of the gemm kernel: bytes of a packed right-hand matrix. */
 uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);
-void sp__gemm_choose_tile(sp_gemm_constants *k);
-sp_status sp__gemm_grid(const sp_gemm_constants *k, uint64_t batch, sp_dispatch *dispatch);
-/* The kernel of a type other than f32, 0 of one that has none; its rows of a tile. */
+/* The kernel of a type other than f32, 0 of one that has none. */
 sp_kernel_id sp__gemm_any_kernel(sp_dtype dtype);
-void sp__gemm_any_choose_tile(sp_gemm_constants *k);
+/* Products of the batch. */
+static inline int64_t sp__gemm_batch(const sp_gemm_constants *k)
+{
+    int64_t batch = 1;
+    for (uint32_t i = 0; i < k->batch_rank; i++) batch *= k->batch_dims[i];
+    return batch;
+}
 const char *sp__gemm_rows(const sp_rows_call *call);
 const char *sp__matmul_rows(const sp_rows_call *call);
 
@@ -302,12 +305,5 @@ sp_status sp__constant_of_shape_infer(sp_op_call *call);
 sp_status sp__constant_of_shape_lower(const sp_op_call *call, sp_lowering *lowering);
 const char *sp__constant_of_shape_rows(const sp_rows_call *call);
 sp_status sp__known_lower(const sp_op_call *call, sp_lowering *lowering);
-
-/* Elements of a tile for ops of about one operation per element, and for ops that evaluate a
- * function: about 20 microseconds on one core. */
-#define SP_TILE_ELEMENTS 65536
-#define SP_TILE_EVALUATIONS 32768
-/* Multiply-adds of a tile. */
-#define SP_TILE_PRODUCTS 1048576
 
 #endif

@@ -75,7 +75,7 @@ typedef struct sp_reduce_constants {
     bool is_columns; /* the last kept dimension has stride 1; otherwise the last reduced one */
     bool has_shift;  /* one for each output */
     int64_t extent;  /* elements reduced to one output */
-    int64_t count, tile_count;
+    int64_t count;
     int64_t kept_dims[SP_KERNEL_RANK], kept_strides[SP_KERNEL_RANK];
     int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* reduced */
 } sp_reduce_constants;
@@ -83,7 +83,7 @@ typedef struct sp_reduce_constants {
 /* `rows` rows of `extent` elements with stride `inner`; `inner` rows start at consecutive
  * elements. */
 typedef struct sp_axis_constants {
-    int64_t rows, extent, inner, tile_rows;
+    int64_t rows, extent, inner;
     bool is_log;                   /* softmax: LogSoftmax */
     bool takes_least, takes_last;  /* arg: ArgMin; of equals the last */
     bool is_exclusive, is_reverse; /* cumsum */
@@ -91,14 +91,14 @@ typedef struct sp_axis_constants {
 } sp_axis_constants;
 
 typedef struct sp_lrn_constants {
-    int64_t planes, channels, plane, tile_planes;
+    int64_t planes, channels, plane;
     int64_t size; /* channels of a sum */
     float alpha, beta, bias;
 } sp_lrn_constants;
 
 typedef struct sp_batch_norm_constants {
     int64_t channels, plane; /* elements of one channel of one image */
-    int64_t planes, tile_planes;
+    int64_t planes;
     float epsilon;
     uint8_t activation; /* sp_activation */
 } sp_batch_norm_constants;
@@ -111,7 +111,7 @@ typedef struct sp_blend_constants {
 /* Row r reads its scales from index (r % scale_rows) * scale_row on, one for each `span`
  * elements. */
 typedef struct sp_norm_constants {
-    int64_t rows, extent, tile_rows;
+    int64_t rows, extent;
     int64_t scale_rows, scale_row, span;
     float epsilon;
     bool has_bias, has_mean, has_inverse;
@@ -119,7 +119,7 @@ typedef struct sp_norm_constants {
 
 /* Windows over three dimensions, outermost first; absent ones have size 1. */
 typedef struct sp_window_constants {
-    int64_t planes, tile_rows; /* a row: the output along its last dimension */
+    int64_t planes;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
     int64_t pad[3], end[3]; /* before and after */
     bool counts_padding;    /* average: elements of the padding count */
@@ -143,21 +143,21 @@ typedef struct sp_conv_3d_constants {
 
 /* Products of types other than f32; b is not packed. */
 typedef struct sp_gemm_any_constants {
-    sp_gemm_constants gemm; /* b_panel, tile_panels, is_padded and activation: unused */
+    sp_gemm_constants gemm; /* b_panel, is_padded and activation: unused */
     int64_t b_column;       /* of b: to the next column */
 } sp_gemm_any_constants;
 
 /* Bytes of each, the same for every compiler. */
 #define SP_REDUCE_CONSTANTS_LIST(X)                                                                \
-    X(sp_reduce_constants, 296)                                                                    \
-    X(sp_axis_constants, 40)                                                                       \
-    X(sp_lrn_constants, 56)                                                                        \
-    X(sp_batch_norm_constants, 40)                                                                 \
+    X(sp_reduce_constants, 288)                                                                    \
+    X(sp_axis_constants, 32)                                                                       \
+    X(sp_lrn_constants, 48)                                                                        \
+    X(sp_batch_norm_constants, 32)                                                                 \
     X(sp_blend_constants, 16)                                                                      \
-    X(sp_norm_constants, 56)                                                                       \
-    X(sp_window_constants, 192)                                                                    \
-    X(sp_conv_transpose_constants, 232)                                                            \
-    X(sp_conv_3d_constants, 208)                                                                   \
-    X(sp_gemm_any_constants, 304)
+    X(sp_norm_constants, 48)                                                                       \
+    X(sp_window_constants, 184)                                                                    \
+    X(sp_conv_transpose_constants, 224)                                                            \
+    X(sp_conv_3d_constants, 192)                                                                   \
+    X(sp_gemm_any_constants, 288)
 
 #endif

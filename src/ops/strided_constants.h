@@ -6,7 +6,7 @@
 
 #include "ops/kernel_constants.h"
 
-/* Bindings and grid of gemm_f32. */
+/* Bindings of gemm_f32. */
 #define SP_STRIDED_KERNEL_LIST(X) X(gemm_strided_f32)
 
 /* Elements of b that the kernel has on its stack at a time, in panels: the longest depth of a b
@@ -22,6 +22,6 @@ typedef struct sp_gemm_strided_constants {
     int64_t y_row, y_batch[SP_KERNEL_RANK]; /* the columns of y are neighbours */
 } sp_gemm_strided_constants;
 
-#define SP_STRIDED_CONSTANTS_LIST(X) X(sp_gemm_strided_constants, 392)
+#define SP_STRIDED_CONSTANTS_LIST(X) X(sp_gemm_strided_constants, 376)
 
 #endif

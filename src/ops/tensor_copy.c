@@ -43,7 +43,6 @@ static void fill_constants(const sp_strided_copy *copy, sp_copy_constants *out)
     *out = (sp_copy_constants){.rank = copy->rank,
                                .element_bytes = copy->element_bytes,
                                .count = copy->count,
-                               .tile_count = SP_TILE_ELEMENTS,
                                .x_first = copy->from_first,
                                .y_first = copy->to_first};
     memcpy(out->dims, copy->dims, sizeof out->dims);
@@ -60,11 +59,8 @@ static sp_status submit_strided(const sp_stream_ref *stream, const sp_rt_tensor 
     _Alignas(16) sp_copy_constants constants;
     fill_constants(copy, &constants);
     const sp_use uses[2] = {tensor_use(from, SP_READ), tensor_use(to, SP_WRITE)};
-    /* 2^40 bytes are at most 2^24 tiles. */
-    const uint64_t tiles = sp__lower_tiles((uint64_t)copy->count, SP_TILE_ELEMENTS);
     sp_command command = {.type = SP_COMMAND_DISPATCH,
                           .kernel = &kernels[SP_KERNEL_ID_copy_strided],
-                          .grid = {(uint32_t)tiles, 1, 1},
                           .constants = &constants,
                           .constant_bytes = sizeof constants};
     sp_point point;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model compiled for given input shapes: dispatches in order, with a memory location for every
- * binding. Pure data, immutable, shared by all threads; it knows nothing of devices, streams or
- * threads. Borrows the graph, which must outlive it.
+ * binding. Kernels, operands and their sizes: how a dispatch is cut is its device's
+ * (docs/decisions/0077). Pure data, immutable, shared by all threads; it knows nothing of devices,
+ * streams or threads. Borrows the graph, which must outlive it.
  *
  * A *partial plan* (docs/decisions/0025) ends before nodes whose shapes follow from values that the
  * run computes, and before Loop and Scan. It names these nodes; its outputs are the values that the
@@ -37,7 +38,6 @@ typedef struct sp_plan_binding {
 
 typedef struct sp_plan_step {
     sp_kernel_id kernel;
-    uint32_t grid[3];
     uint32_t binding_count;
     const sp_plan_binding *bindings;
     const void *constants; /* 16-byte aligned */
@@ -53,7 +53,6 @@ typedef struct sp_plan_step {
 typedef struct sp_packing {
     uint32_t weight;     /* of the graph */
     sp_kernel_id kernel; /* packs: reads the weight, writes the copy */
-    uint32_t grid[3];
     uint32_t constant_bytes;
     const void *constants; /* 16-byte aligned */
     uint64_t bytes;        /* of the copy, which begins at a multiple of 64 */

@@ -28,7 +28,7 @@ static sp_status add_copy(sp_block_pass *pass, const sp_plan_step *step, const s
                          .bindings = bindings,
                          .constants = &constants,
                          .constant_bytes = sizeof constants};
-    if (!sp__blocked_copy(form, &constants, copy.grid)) return fail_large();
+    if (!sp__blocked_copy(form, &constants)) return fail_large();
     return sp__plan_add_step(pass->builder, &copy);
 }
 
@@ -49,7 +49,7 @@ sp_status sp__block_add_move(sp_block_pass *pass, const sp_plan_step *step,
                          .bindings = bindings,
                          .constants = &constants,
                          .constant_bytes = sizeof constants};
-    if (!sp__blocked_move(move->from_form, move->to_form, &constants, copy.grid)) {
+    if (!sp__blocked_move(move->from_form, move->to_form, &constants)) {
         return fail_large();
     }
     return sp__plan_add_step(pass->builder, &copy);

@@ -160,7 +160,7 @@ static sp_status replace_steps(sp_block_pass *pass, uint32_t first, const chain 
     SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
     SP_TRY(sp__bump_array(&builder->plan->bump, joined.binding_count, sizeof *bindings, &bindings));
     SP_TRY(sp__plan_append_name(builder, &joined.op_name, last->op_name));
-    if (!sp__blocked_chain(form, k, joined.grid)) return SP_OK;
+    if (!sp__blocked_chain(form, k)) return SP_OK;
     k->count = c->count;
     k->activation = c->activation;
     memcpy(k->ops, c->ops, sizeof k->ops);

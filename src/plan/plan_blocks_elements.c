@@ -58,8 +58,6 @@ static sp_status block_flat(sp_block_pass *pass, const sp_plan_step *step, bool 
     const sp_image_form form = sp__block_dense(from);
     if (!sp__block_is_whole(pass, sp__block_output(step), k.flat.count)) return SP_OK;
     k.flat.count = sp__image_form_count(&form);
-    const uint64_t tiles = sp__lower_tiles((uint64_t)k.flat.count, (uint64_t)k.flat.tile_count);
-    if (tiles > UINT32_MAX) return SP_OK;
     *is_done = true;
     uint32_t x, y;
     SP_TRY(sp__block_read(pass, step, step->bindings[0].index, &form, &x));
@@ -70,7 +68,6 @@ static sp_status block_flat(sp_block_pass *pass, const sp_plan_step *step, bool 
     sp_plan_step blocked = *step;
     blocked.bindings = bindings;
     blocked.constants = &k;
-    blocked.grid[0] = (uint32_t)tiles;
     return sp__plan_add_step(pass->builder, &blocked);
 }
 
@@ -198,8 +195,7 @@ static sp_status block_channel_op(sp_block_pass *pass, const sp_plan_step *step,
     sp_channel_op_constants constants;
     sp_plan_step blocked = *step;
     if (b->kinds[whole] != OPERAND_WHOLE) return SP_OK;
-    if (!sp__blocked_channel_op(step->kernel, whole == 1, b->k.activation, &b->form, &constants,
-                                blocked.grid)) {
+    if (!sp__blocked_channel_op(step->kernel, whole == 1, b->k.activation, &b->form, &constants)) {
         return SP_OK;
     }
     constants.is_shared = b->kinds[1 - whole] == OPERAND_SHARED;
@@ -218,12 +214,9 @@ static sp_status block_list(sp_block_pass *pass, const sp_plan_step *step, binar
     k.count = k.dims[0] = sp__image_form_count(&b->form);
     k.a[0] = b->kinds[0] == OPERAND_WHOLE;
     k.b[0] = b->kinds[1] == OPERAND_WHOLE;
-    const uint64_t tiles = sp__lower_tiles((uint64_t)k.count, (uint64_t)k.tile_count);
-    if (tiles > UINT32_MAX) return SP_OK;
     *is_done = true;
     sp_plan_step blocked = *step;
     blocked.constants = &k;
-    blocked.grid[0] = (uint32_t)tiles;
     return add_binary(pass, step, b, 0, &blocked);
 }
 
@@ -274,9 +267,7 @@ static sp_status block_resize(sp_block_pass *pass, const sp_plan_step *step, boo
     if (!sp__block_is_whole(pass, sp__block_output(step), sp__block_plain_count(&y))) return SP_OK;
     k.outer = k.outer / planes * x.images * sp__image_form_blocks(&x);
     k.inner *= SP_CHANNEL_BLOCK;
-    k.tile_outer = (k.tile_outer + SP_CHANNEL_BLOCK - 1) / SP_CHANNEL_BLOCK;
-    const uint64_t tiles = sp__lower_tiles((uint64_t)k.outer, (uint64_t)k.tile_outer);
-    if (tiles > UINT32_MAX) return SP_OK;
+    k.lanes = SP_CHANNEL_BLOCK;
     *is_done = true;
     uint32_t values[2];
     SP_TRY(sp__block_read(pass, step, step->bindings[0].index, &x, &values[0]));
@@ -286,7 +277,6 @@ static sp_status block_resize(sp_block_pass *pass, const sp_plan_step *step, boo
     sp_plan_step blocked = *step;
     blocked.bindings = bindings;
     blocked.constants = &k;
-    blocked.grid[0] = (uint32_t)tiles;
     return sp__plan_add_step(pass->builder, &blocked);
 }
 

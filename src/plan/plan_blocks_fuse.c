@@ -35,7 +35,8 @@ static uint32_t find_conv(const sp_block_pass *pass, uint32_t root)
 /* Has the convolution one filter for each channel of `root`? A reshaped batch has others. */
 static bool has_filters_of(const sp_block_pass *pass, uint32_t root, uint32_t conv)
 {
-    return pass->values[root].form.images == pass->builder->steps[conv].grid[2];
+    const sp_blocked_constants *k = pass->builder->steps[conv].constants;
+    return pass->values[root].form.images == k->images;
 }
 
 /* What the convolution computes in place of `root`, from `count` more operands. */
@@ -156,14 +157,12 @@ sp_status sp__block_fuse_pool(sp_block_pass *pass, const sp_plan_step *pool,
     if (!has_filters_of(pass, more.root, more.conv)) return SP_OK;
     sp_conv_pool_constants *k;
     SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
-    uint32_t grid[3];
-    if (!sp__blocked_conv_pool(conv->constants, call, k, grid)) return SP_OK;
+    if (!sp__blocked_conv_pool(conv->constants, call, k)) return SP_OK;
     *is_done = true;
     SP_TRY(write_output(pass, &more, pool, &call->y));
     sp_plan_step *step = &builder->steps[more.conv];
     step->kernel = SP_KERNEL_ID_conv_pool_blocked_f32;
     step->constants = k;
     step->constant_bytes = sizeof *k;
-    memcpy(step->grid, grid, sizeof step->grid);
     return SP_OK;
 }

@@ -210,7 +210,6 @@ sp_status sp__block_pack_rows(sp_block_pass *pass, const sp_plan_binding *consta
     const sp_packing what = {
         .weight = pass->builder->values[constant->index].index,
         .kernel = SP_KERNEL_ID_channels_pack_f32,
-        .grid = {1, 1, 1},
         .constant_bytes = (uint32_t)bytes,
         .constants = k,
         .bytes = (uint64_t)(lanes * from->depth) * sizeof(float),

@@ -70,7 +70,6 @@ static sp_status pack_columns(sp_block_pass *pass, const sp_plan_binding *weight
     const sp_packing what = {
         .weight = pass->builder->values[weights->index].index,
         .kernel = SP_KERNEL_ID_gemm_pack_f32,
-        .grid = {1, 1, 1},
         .constant_bytes = sizeof call->pack,
         .constants = &call->pack,
         .bytes = call->packed_bytes,
@@ -107,7 +106,6 @@ sp_status sp__block_add_call(sp_block_pass *pass, const sp_plan_step *step, sp_k
     blocked.bindings = bindings;
     blocked.constants = k;
     blocked.constant_bytes = sizeof *k;
-    memcpy(blocked.grid, call->grid, sizeof blocked.grid);
     return sp__plan_add_step(pass->builder, &blocked);
 }
 
@@ -167,7 +165,6 @@ static sp_status block_rows(sp_block_pass *pass, const sp_plan_step *step, bool 
     rows.kernel = SP_KERNEL_ID_conv_rows_f32;
     rows.constants = &call.constants;
     rows.constant_bytes = sizeof call.constants;
-    memcpy(rows.grid, call.grid, sizeof rows.grid);
     return sp__block_plain(pass, &rows);
 }
 
@@ -189,8 +186,8 @@ static sp_status block_thin(sp_block_pass *pass, const sp_plan_step *step, bool 
     sp_conv_constants conv;
     sp_copy_constants k;
     sp_blocked_call call;
-    uint32_t grid[3], blocked, root;
-    if (!sp__blocked_thin(step->constants, &from, &conv, &k, grid)) return SP_OK;
+    uint32_t blocked, root;
+    if (!sp__blocked_thin(step->constants, &from, &conv, &k)) return SP_OK;
     if (!sp__blocked_conv(&conv, true, &call)) return SP_OK;
     *is_done = true;
     const sp_image_form to = {from.images, from.channels, call.x.pixels, from.map};
@@ -204,8 +201,7 @@ static sp_status block_thin(sp_block_pass *pass, const sp_plan_step *step, bool 
                                .binding_count = 2,
                                .bindings = bindings,
                                .constants = &k,
-                               .constant_bytes = sizeof k,
-                               .grid = {grid[0], grid[1], grid[2]}};
+                               .constant_bytes = sizeof k};
     SP_TRY(sp__plan_add_step(pass->builder, &copy));
     memcpy(bindings, step->bindings, step->binding_count * sizeof *bindings);
     bindings[0] = sp__block_binding(root, &to, false);
@@ -326,7 +322,6 @@ static sp_status block_average_pool(sp_block_pass *pass, const sp_plan_step *ste
     blocked.bindings = bindings;
     blocked.constants = &constants;
     blocked.constant_bytes = sizeof constants;
-    memcpy(blocked.grid, call.grid, sizeof blocked.grid);
     return sp__plan_add_step(pass->builder, &blocked);
 }
 
@@ -345,7 +340,7 @@ static sp_status bind_lists(sp_block_pass *pass, const sp_plan_step *step,
 }
 
 static sp_status add_norm(sp_block_pass *pass, const sp_plan_step *step, const sp_image_form *form,
-                          const sp_norm_blocked_constants *constants, const uint32_t grid[3])
+                          const sp_norm_blocked_constants *constants)
 {
     uint32_t x, y;
     sp_plan_binding bindings[6];
@@ -360,7 +355,6 @@ static sp_status add_norm(sp_block_pass *pass, const sp_plan_step *step, const s
     blocked.bindings = bindings;
     blocked.constants = constants;
     blocked.constant_bytes = sizeof *constants;
-    memcpy(blocked.grid, grid, sizeof blocked.grid);
     return sp__plan_add_step(pass->builder, &blocked);
 }
 
@@ -370,7 +364,6 @@ static sp_status block_norm(sp_block_pass *pass, const sp_plan_step *step, bool 
     const int64_t count = norm->planes * norm->plane;
     const sp_plan_binding *x = &step->bindings[0];
     sp_norm_blocked_constants constants;
-    uint32_t grid[3];
     if (sp__block_form(pass, x, count) == NULL || norm->channels == 0) return SP_OK;
     if (!sp__block_is_whole(pass, sp__block_output(step), count)) return SP_OK;
     SP_TRY(sp__block_regroup(pass, x->index, norm->planes / norm->channels));
@@ -378,11 +371,11 @@ static sp_status block_norm(sp_block_pass *pass, const sp_plan_step *step, bool 
     for (uint32_t i = 1; i < 5; i++) {
         if (!sp__block_is_packable(pass, &step->bindings[i])) form.map = NULL;
     }
-    if (!sp__blocked_norm(norm, &form, &constants, grid)) return SP_OK;
+    if (!sp__blocked_norm(norm, &form, &constants)) return SP_OK;
     *is_done = true;
     bool is_fused = false;
     SP_TRY(sp__block_fuse_norm(pass, step, &constants, &is_fused));
-    return is_fused ? SP_OK : add_norm(pass, step, &form, &constants, grid);
+    return is_fused ? SP_OK : add_norm(pass, step, &form, &constants);
 }
 
 /* In the lanes of x. */
@@ -391,10 +384,10 @@ static sp_status block_mean(sp_block_pass *pass, const sp_plan_step *step, bool 
     const sp_reduce_constants *k = step->constants;
     const sp_image_form *from = sp__block_form(pass, &step->bindings[0], k->count * k->extent);
     sp_channels_constants constants;
-    uint32_t x, y, grid[3];
+    uint32_t x, y;
     if (from == NULL || !sp__block_is_whole(pass, sp__block_output(step), k->count)) return SP_OK;
     const sp_image_form form = sp__block_dense(from);
-    if (!sp__blocked_mean(k, &form, &constants, grid)) return SP_OK;
+    if (!sp__blocked_mean(k, &form, &constants)) return SP_OK;
     sp_image_form means = form;
     means.pixels = 1;
     *is_done = true;
@@ -407,7 +400,6 @@ static sp_status block_mean(sp_block_pass *pass, const sp_plan_step *step, bool 
     blocked.bindings = bindings;
     blocked.constants = &constants;
     blocked.constant_bytes = sizeof constants;
-    memcpy(blocked.grid, grid, sizeof blocked.grid);
     return sp__plan_add_step(pass->builder, &blocked);
 }
 

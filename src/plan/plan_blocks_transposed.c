@@ -104,11 +104,8 @@ static bool find_copy(const transposed *t, const place_strides *s, int64_t filte
     const uint32_t rank = sp__collapse(9, d, a, b);
     const uint64_t count = (uint64_t)(t->images * filters * t->out * lanes);
     if (rank > SP_KERNEL_RANK) return false;
-    if (sp__lower_tiles(count, SP_TILE_ELEMENTS) > UINT32_MAX) return false;
-    *out = (sp_copy_constants){.rank = rank,
-                               .element_bytes = sizeof(float),
-                               .count = (int64_t)count,
-                               .tile_count = SP_TILE_ELEMENTS};
+    *out =
+        (sp_copy_constants){.rank = rank, .element_bytes = sizeof(float), .count = (int64_t)count};
     memcpy(out->dims, d, rank * sizeof *d);
     memcpy(out->x, a, rank * sizeof *a);
     memcpy(out->y, b, rank * sizeof *b);
@@ -135,15 +132,13 @@ static bool find_plain_copy(const transposed *t, sp_copy_constants *out)
 static sp_plan_step copy_step(const sp_plan_step *step, const sp_copy_constants *k,
                               const sp_plan_binding *bindings)
 {
-    const uint64_t tiles = sp__lower_tiles((uint64_t)k->count, (uint64_t)k->tile_count);
     return (sp_plan_step){.kernel = SP_KERNEL_ID_copy_strided,
                           .node_name = step->node_name,
                           .op_name = "Reorder",
                           .binding_count = 2,
                           .bindings = bindings,
                           .constants = k,
-                          .constant_bytes = sizeof *k,
-                          .grid = {(uint32_t)tiles, 1, 1}};
+                          .constant_bytes = sizeof *k};
 }
 
 /* ---- weights ---- */
@@ -154,14 +149,12 @@ static sp_status pack_copy(sp_block_pass *pass, const sp_plan_binding *constant,
 {
     sp_copy_constants k = {.element_bytes = sizeof(float),
                            .count = dims[0] * dims[1],
-                           .tile_count = dims[0] * dims[1],
                            .dims = {dims[0], dims[1]},
                            .x = {strides[0], strides[1]},
                            .y = {dims[1], 1}};
     k.rank = sp__collapse(2, k.dims, k.x, k.y);
     const sp_packing what = {.weight = pass->builder->values[constant->index].index,
                              .kernel = SP_KERNEL_ID_copy_strided,
-                             .grid = {1, 1, 1},
                              .constant_bytes = sizeof k,
                              .constants = &k,
                              .bytes = (uint64_t)k.count * sizeof(float)};
@@ -210,7 +203,6 @@ static sp_status pack_channels(sp_block_pass *pass, const transposed *t, const s
         .depth = t->k->channels, .columns = columns, .depth_stride = columns, .column_stride = 1};
     const sp_packing what = {.weight = pass->builder->values[step->bindings[1].index].index,
                              .kernel = SP_KERNEL_ID_gemm_pack_f32,
-                             .grid = {1, 1, 1},
                              .constant_bytes = sizeof k,
                              .constants = &k,
                              .bytes = call->packed_bytes};
@@ -290,7 +282,6 @@ static sp_status run_rows(sp_block_pass *pass, const transposed *t, const sp_pla
     rows.bindings = bindings;
     rows.constants = &call->constants;
     rows.constant_bytes = sizeof call->constants;
-    memcpy(rows.grid, call->grid, sizeof rows.grid);
     SP_TRY(sp__block_plain(pass, &rows));
     return place_plain(pass, step, root, copy);
 }

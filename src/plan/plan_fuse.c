@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/macros.h"
 #include "ops/activation.h"
+#include "ops/ops.h"
 #include "plan/plan_view.h"
 
 /* ---- uses of values ---- */
@@ -181,7 +182,7 @@ static sp_status fuse_sum(sp_plan_builder *builder, sp_plan_step *add, uint32_t 
     sp_plan_step *product = sp__fuse_writer(builder, &add->bindings[1 - operand], 2);
     if (product == NULL || !is_product(product->kernel)) return SP_OK;
     sp_gemm_constants *k = (sp_gemm_constants *)(uintptr_t)product->constants;
-    const bool is_open = !k->has_c && k->activation == SP_ACTIVATION_NONE && product->grid[2] == 1;
+    const bool is_open = !k->has_c && k->activation == SP_ACTIVATION_NONE && sp__gemm_batch(k) == 1;
     const bool is_whole = sp__fuse_output(add)->bytes == sp__fuse_output(product)->bytes;
     if (!is_open || !is_whole) return SP_OK;
     if (!is_there_before(builder, &add->bindings[operand], product)) return SP_OK;

@@ -16,7 +16,7 @@
 
 /* In the order of the step's bindings; the mask and the condition are NULL if there is none. */
 enum { QUERY, KEY, VALUE, MASK, CONDITION, Y, OPERANDS };
-enum { STEPS = 8, SOFTMAX_PRODUCTS = 20 }; /* what a score's softmax takes, in multiply-adds */
+enum { STEPS = 8 };
 
 /* The steps, last one first, and the operands of the one that takes their place. Views have the
  * dimensions of the batch, then rows and columns. */
@@ -142,7 +142,7 @@ static bool match_values(attention *of, sp_plan_step *step)
     set_operand(of, VALUE, &step->bindings[1], &p.b);
     set_operand(of, Y, &step->bindings[2], &p.y);
     of->steps[of->count++] = step;
-    return of->k.keys <= SP_ATTENTION_KEYS && of->batch > 0 && step->grid[2] == of->batch;
+    return of->k.keys <= SP_ATTENTION_KEYS && of->batch > 0;
 }
 
 /* The product of the queries with the keys, which are its columns. */
@@ -160,7 +160,9 @@ static bool match_scores(attention *of, sp_plan_step *step)
     set_operand(of, QUERY, &step->bindings[0], &p.a);
     set_operand(of, KEY, &step->bindings[1], &key);
     of->steps[of->count++] = step;
-    return of->k.depth > 0 && of->k.depth <= SP_ATTENTION_DEPTH && step->grid[2] == of->batch;
+    /* Constants of gemm_strided_f32 begin with those of gemm_f32. */
+    return of->k.depth > 0 && of->k.depth <= SP_ATTENTION_DEPTH &&
+           sp__gemm_batch(step->constants) == of->batch;
 }
 
 /* ---- between the products ---- */
@@ -411,18 +413,6 @@ static bool find_batch(attention *of)
     return true;
 }
 
-/* A part has at most the panels that a block of a product has, and fits the kernel's stack. */
-static void choose_tile(sp_attention_constants *k)
-{
-    const int64_t row = k->keys * (k->depth + k->columns + SOFTMAX_PRODUCTS);
-    k->part_panels = 4;
-    while (k->part_panels > 1 && k->part_panels * k->depth > SP_ATTENTION_DEPTH) k->part_panels--;
-    while (k->part_panels > 1 && k->part_panels * k->keys > SP_ATTENTION_KEYS) k->part_panels--;
-    const int64_t part = k->part_panels * SP_GEMM_PANEL;
-    const int64_t parts = SP_TILE_PRODUCTS / (row * part);
-    k->tile_rows = (parts > 0 ? parts : 1) * part;
-}
-
 static sp_status join_names(sp_plan_builder *builder, const attention *of, const char **name)
 {
     *name = of->steps[of->count - 1]->op_name;
@@ -439,11 +429,8 @@ static sp_status fuse_attention(sp_stride_pass *pass, uint32_t s, attention *of)
     sp_attention_constants *k;
     sp_plan_binding *bindings;
     sp_plan_step fused = {.kernel = SP_KERNEL_ID_attention_f32,
-                          .grid = {1, 1, (uint32_t)of->batch},
                           .constant_bytes = sizeof *k,
                           .node_name = of->steps[of->count - 1]->node_name};
-    choose_tile(&of->k);
-    fused.grid[0] = (uint32_t)sp__lower_tiles((uint64_t)of->k.rows, (uint64_t)of->k.tile_rows);
     SP_TRY(join_names(builder, of, &fused.op_name));
     SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
     SP_TRY(sp__bump_array(&builder->plan->bump, OPERANDS, sizeof *bindings, &bindings));

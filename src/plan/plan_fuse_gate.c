@@ -99,7 +99,7 @@ static bool match_gelu(const sp_plan_builder *builder, sp_plan_step *erf, gate_s
 {
     const sp_flat_constants *k = erf->constants;
     sp_gate_constants *of = &g->constants;
-    *of = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
+    *of = (sp_gate_constants){.count = k->count};
     g->kernel = SP_KERNEL_ID_erf_gate_f32;
     g->x_reads = 2;
     if (!match_first(builder, g, &erf->bindings[0], SP_KERNEL_ID_div_f32, 1, &of->divisor))
@@ -114,10 +114,7 @@ static bool match_hard_swish(const sp_plan_builder *builder, sp_plan_step *clip,
 {
     const sp_function_constants *k = clip->constants;
     sp_gate_constants *of = &g->constants;
-    *of = (sp_gate_constants){.count = k->count,
-                              .tile_count = k->tile_count,
-                              .low = (float)k->alpha,
-                              .high = (float)k->beta};
+    *of = (sp_gate_constants){.count = k->count, .low = (float)k->alpha, .high = (float)k->beta};
     g->kernel = SP_KERNEL_ID_clip_gate_f32;
     g->x_reads = 2;
     if (!match_first(builder, g, &clip->bindings[0], SP_KERNEL_ID_add_f32, 2, &of->addend))
@@ -130,10 +127,8 @@ static bool match_hard_swish(const sp_plan_builder *builder, sp_plan_step *clip,
 static bool match_hard_sigmoid(const sp_plan_builder *builder, sp_plan_step *gate, gate_steps *g)
 {
     const sp_function_constants *k = gate->constants;
-    g->constants = (sp_gate_constants){.count = k->count,
-                                       .tile_count = k->tile_count,
-                                       .scale = (float)k->alpha,
-                                       .addend = (float)k->beta};
+    g->constants =
+        (sp_gate_constants){.count = k->count, .scale = (float)k->alpha, .addend = (float)k->beta};
     g->kernel = SP_KERNEL_ID_hard_sigmoid_gate_f32;
     g->x_reads = 2;
     g->x = &gate->bindings[0];
@@ -146,7 +141,7 @@ static bool match_mish(const sp_plan_builder *builder, sp_plan_step *tanh, gate_
     const sp_flat_constants *k = tanh->constants;
     sp_plan_step *softplus = sp__fuse_writer(builder, &tanh->bindings[0], 2);
     if (softplus == NULL || softplus->kernel != SP_KERNEL_ID_softplus_f32) return false;
-    g->constants = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
+    g->constants = (sp_gate_constants){.count = k->count};
     g->kernel = SP_KERNEL_ID_softplus_gate_f32;
     g->x_reads = 2;
     g->x = &softplus->bindings[0];
@@ -218,7 +213,7 @@ static bool match_tanh_gelu(const sp_plan_builder *builder, sp_plan_step *tanh, 
 {
     const sp_flat_constants *k = tanh->constants;
     sp_gate_constants *of = &g->constants;
-    *of = (sp_gate_constants){.count = k->count, .tile_count = k->tile_count};
+    *of = (sp_gate_constants){.count = k->count};
     g->kernel = SP_KERNEL_ID_tanh_gate_f32;
     g->x_reads = 5;
     if (!match_scaled(builder, g, tanh)) return false;
@@ -243,15 +238,13 @@ static sp_status fuse_gate(sp_plan_builder *builder, const gate_steps *g)
     bindings[1] = *sp__fuse_output(last);
     builder->values[bindings[1].index].in_place = bindings[0].index;
     for (uint32_t i = 1; i < g->x_reads; i++) sp__fuse_reads(builder, bindings[0].index, last);
-    *last = (sp_plan_step){
-        .kernel = g->kernel,
-        .grid = {(uint32_t)sp__lower_tiles((uint64_t)k->count, (uint64_t)k->tile_count), 1, 1},
-        .binding_count = 2,
-        .bindings = bindings,
-        .constants = k,
-        .constant_bytes = sizeof *k,
-        .node_name = node_name,
-        .op_name = op_name};
+    *last = (sp_plan_step){.kernel = g->kernel,
+                           .binding_count = 2,
+                           .bindings = bindings,
+                           .constants = k,
+                           .constant_bytes = sizeof *k,
+                           .node_name = node_name,
+                           .op_name = op_name};
     return SP_OK;
 }
 

@@ -63,7 +63,7 @@ static bool match_product(const sp_plan_builder *builder, look_up_steps *s)
 {
     const sp_gemm_constants *k = s->product->constants;
     const sp_plan_binding *b = &s->product->bindings[1];
-    if (s->product->grid[2] != 1 || b->where != SP_PLACE_PACKED) return false;
+    if (sp__gemm_batch(k) != 1 || b->where != SP_PLACE_PACKED) return false;
     if (k->a_row != k->depth || k->a_depth != 1 || k->alpha != 1) return false;
     if (k->has_c && (k->beta != 1 || k->c_column != 1)) return false;
     s->weights = &builder->packings[b->index];
@@ -72,7 +72,6 @@ static bool match_product(const sp_plan_builder *builder, look_up_steps *s)
         .rows = k->rows,
         .columns = k->columns,
         .depth = k->depth,
-        .tile_rows = SP_TILE_ELEMENTS / k->columns + 1,
         .c_row = k->c_row,
         .has_c = k->has_c,
         .activation = k->activation,
@@ -108,7 +107,6 @@ static sp_status pack_table(sp_plan_builder *builder, const look_up_steps *s, sp
     const sp_packing what = {
         .weight = s->weights->what.weight,
         .kernel = SP_KERNEL_ID_look_up_pack_f32,
-        .grid = {1, 1, 1},
         .constant_bytes = s->weights->what.constant_bytes,
         .constants = s->weights->what.constants,
         .bytes = (uint64_t)(k->depth + 1) * (uint64_t)k->columns * sizeof(float),
@@ -134,15 +132,13 @@ static sp_status fuse_look_up(sp_plan_builder *builder, look_up_steps *s)
     SP_TRY(pack_table(builder, s, &bindings[1]));
     for (uint32_t i = 2; i <= operands; i++) bindings[i] = product->bindings[i];
     sp__fuse_moves_read(builder, s->index, product);
-    *product = (sp_plan_step){
-        .kernel = SP_KERNEL_ID_look_up_f32,
-        .grid = {(uint32_t)sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows), 1, 1},
-        .binding_count = operands + 1,
-        .bindings = bindings,
-        .constants = k,
-        .constant_bytes = sizeof *k,
-        .node_name = s->equal->node_name,
-        .op_name = name};
+    *product = (sp_plan_step){.kernel = SP_KERNEL_ID_look_up_f32,
+                              .binding_count = operands + 1,
+                              .bindings = bindings,
+                              .constants = k,
+                              .constant_bytes = sizeof *k,
+                              .node_name = s->equal->node_name,
+                              .op_name = name};
     s->equal->kernel = SP_NO_KERNEL;
     s->cast->kernel = SP_NO_KERNEL;
     return SP_OK;

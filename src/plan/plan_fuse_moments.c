@@ -147,23 +147,20 @@ static sp_status fuse_affine(sp_plan_builder *builder, affine_steps *s)
     SP_TRY(fuse_names(builder, s, &name));
     SP_TRY(sp__bump_array(&builder->plan->bump, 1, sizeof *k, &k));
     SP_TRY(sp__bump_array(&builder->plan->bump, 6, sizeof *bindings, &bindings));
-    *k = (sp_row_affine_constants){
-        .rows = s->rows, .extent = s->extent, .tile_rows = SP_TILE_ELEMENTS / s->extent + 1};
+    *k = (sp_row_affine_constants){.rows = s->rows, .extent = s->extent};
     for (uint32_t i = 0; i < SP_COUNT_OF(operands); i++) {
         bindings[i] = *operands[i];
         sp__fuse_moves_read(builder, operands[i], s->shifted);
     }
     bindings[5] = *sp__fuse_output(s->shifted);
     builder->values[bindings[5].index].in_place = s->x->index;
-    *s->shifted = (sp_plan_step){
-        .kernel = SP_KERNEL_ID_row_affine_f32,
-        .grid = {(uint32_t)sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows), 1, 1},
-        .binding_count = 6,
-        .bindings = bindings,
-        .constants = k,
-        .constant_bytes = sizeof *k,
-        .node_name = s->distance->node_name,
-        .op_name = name};
+    *s->shifted = (sp_plan_step){.kernel = SP_KERNEL_ID_row_affine_f32,
+                                 .binding_count = 6,
+                                 .bindings = bindings,
+                                 .constants = k,
+                                 .constant_bytes = sizeof *k,
+                                 .node_name = s->distance->node_name,
+                                 .op_name = name};
     s->distance->kernel = s->factors->kernel = s->product->kernel = SP_NO_KERNEL;
     return SP_OK;
 }

@@ -216,12 +216,6 @@ static uint32_t list_steps(const norm_steps *n, sp_plan_step *list[MOST_STEPS])
     return count;
 }
 
-/* Fits: a tile has at least half as many elements as those of the steps that it replaces. */
-static uint32_t norm_tiles(const sp_row_norm_constants *k)
-{
-    return (uint32_t)sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows);
-}
-
 /* All operands are there before the last step, which the fused step takes the place of. */
 static sp_status fuse_norm(sp_plan_builder *builder, const norm_steps *n)
 {
@@ -236,7 +230,6 @@ static sp_status fuse_norm(sp_plan_builder *builder, const norm_steps *n)
     SP_TRY(sp__bump_array(&builder->plan->bump, 5, sizeof *bindings, &bindings));
     *k = (sp_row_norm_constants){.rows = n->rows,
                                  .extent = n->extent,
-                                 .tile_rows = SP_TILE_ELEMENTS / 2 / n->extent + 1,
                                  .is_centred = n->mean != NULL,
                                  .by_reciprocal = n->inverse != NULL,
                                  .has_scale = n->scaled != NULL,
@@ -252,7 +245,6 @@ static sp_status fuse_norm(sp_plan_builder *builder, const norm_steps *n)
     builder->values[sp__fuse_output(last)->index].in_place = n->x->index;
     for (uint32_t i = 1; i < n->x_reads; i++) sp__fuse_reads(builder, n->x->index, last);
     *last = (sp_plan_step){.kernel = SP_KERNEL_ID_row_norm_f32,
-                           .grid = {norm_tiles(k), 1, 1},
                            .binding_count = count,
                            .bindings = bindings,
                            .constants = k,

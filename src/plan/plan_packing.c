@@ -10,7 +10,6 @@
 bool sp__packing_equal(const sp_packing *a, const sp_packing *b)
 {
     return a->weight == b->weight && a->kernel == b->kernel && a->bytes == b->bytes &&
-           memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
            a->constant_bytes == b->constant_bytes &&
            memcmp(a->constants, b->constants, a->constant_bytes) == 0;
 }
@@ -19,8 +18,7 @@ sp_status sp__packing_run(const sp_graph *graph, const sp_packing *packing,
                           const sp_kernel *kernels, void *out)
 {
     void *const bindings[2] = {graph->weights[packing->weight].data, out};
-    return sp__kernel_run_grid(&kernels[packing->kernel], packing->grid, bindings,
-                               packing->constants);
+    return sp__kernel_run(&kernels[packing->kernel], bindings, packing->constants);
 }
 
 /* ---- packings of steps ---- */
@@ -69,7 +67,6 @@ sp_status sp__plan_pack_inputs(sp_plan_builder *builder, const sp_graph_node *no
         const sp_dispatch *dispatch = &lowering->dispatches[0];
         const sp_packing what = {.weight = value->index,
                                  .kernel = dispatch->kernel,
-                                 .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
                                  .constant_bytes = dispatch->constant_bytes,
                                  .constants = dispatch->constants,
                                  .bytes = bytes};

@@ -27,19 +27,17 @@ static sp_status place_output(sp_plan_builder *builder, uint32_t output)
         root->output = output;
         return SP_OK;
     }
-    const sp_flat_constants k = {.count = (int64_t)value->bytes, .tile_count = 1 << 20};
+    const sp_flat_constants k = {.count = (int64_t)value->bytes};
     const sp_plan_binding bindings[2] = {
         {.where = SP_PLACE_ARENA, .index = value->root, .bytes = value->bytes},
         {.where = SP_PLACE_OUTPUT, .index = output, .bytes = value->bytes, .is_write = true}};
-    const sp_plan_step step = {
-        .kernel = SP_KERNEL_ID_copy_bytes,
-        .grid = {(uint32_t)sp__lower_tiles(value->bytes, (uint64_t)k.tile_count), 1, 1},
-        .binding_count = 2,
-        .bindings = bindings,
-        .constants = &k,
-        .constant_bytes = sizeof(k),
-        .node_name = name,
-        .op_name = "output"};
+    const sp_plan_step step = {.kernel = SP_KERNEL_ID_copy_bytes,
+                               .binding_count = 2,
+                               .bindings = bindings,
+                               .constants = &k,
+                               .constant_bytes = sizeof(k),
+                               .node_name = name,
+                               .op_name = "output"};
     return sp__plan_add_step(builder, &step);
 }
 

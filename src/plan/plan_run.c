@@ -51,7 +51,7 @@ static sp_status step_run(const sp_graph_plan *plan, const sp_plan_step *step,
         bindings[i] = binding_address(plan, &step->bindings[i], run);
     }
     const sp_status status =
-        sp__kernel_run_grid(&plan->kernels[step->kernel], step->grid, bindings, step->constants);
+        sp__kernel_run(&plan->kernels[step->kernel], bindings, step->constants);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "node '%s' (%s): ", step->node_name, step->op_name);
 }

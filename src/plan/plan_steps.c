@@ -304,16 +304,14 @@ static sp_status record_dispatches(sp_plan_builder *builder, const sp_graph_node
         for (uint32_t k = 0; k < dispatch->binding_count; k++) {
             bindings[k] = bind_operand(builder, node, &dispatch->bindings[k], first_scratch);
         }
-        const sp_plan_step step = {
-            .kernel = dispatch->kernel,
-            .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
-            .binding_count = dispatch->binding_count,
-            .bindings = bindings,
-            .constants = dispatch->constants,
-            .constant_bytes = dispatch->constant_bytes,
-            .multiply_adds = dispatch->multiply_adds,
-            .node_name = node->name,
-            .op_name = node->op->name};
+        const sp_plan_step step = {.kernel = dispatch->kernel,
+                                   .binding_count = dispatch->binding_count,
+                                   .bindings = bindings,
+                                   .constants = dispatch->constants,
+                                   .constant_bytes = dispatch->constant_bytes,
+                                   .multiply_adds = dispatch->multiply_adds,
+                                   .node_name = node->name,
+                                   .op_name = node->op->name};
         SP_TRY(sp__plan_add_step(builder, &step));
     }
     return SP_OK;
@@ -337,7 +335,7 @@ static sp_status node_lower(sp_plan_builder *builder, const sp_graph_node *node,
     sp_lowering *lowering = &builder->lowering;
     SP_TRY(sp__plan_pack_inputs(builder, node, call, builder->operands));
     sp__lowering_reset(lowering);
-    SP_TRY(call->op->lower(call, lowering));
+    SP_TRY(sp__op_lower(call, lowering));
     if (lowering->alias_input != SP_NO_INPUT) {
         alias_outputs(builder, node, lowering->alias_input);
         return SP_OK;

@@ -250,24 +250,21 @@ static void pack_both(both *b, uint32_t input)
 /* An op whose output aliases its input: the copy that is made if both must exist. */
 static void lower_alias(const both *b, sp_lowering *lowering)
 {
-    const sp_flat_constants k = {.count = (int64_t)b->outputs[0].bytes, .tile_count = 4096};
+    const sp_flat_constants k = {.count = (int64_t)b->outputs[0].bytes};
     sp_dispatch *dispatch;
     REQUIRE_OK(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_bytes, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, &b->call, lowering->alias_input);
     sp__lower_bind_output(dispatch, &b->call, 0);
-    REQUIRE_OK(sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, 4096), 1, 1));
 }
 
 /* Appends a dispatch of the elementwise kernel: output 0 = kernel(operands). */
-static void add_elementwise(const both *b, sp_lowering *lowering, sp_kernel_id kernel,
-                            const void *constants, uint32_t constant_bytes,
-                            const sp_operand *operands, uint32_t count)
+static void add_elementwise(sp_lowering *lowering, sp_kernel_id kernel, const void *constants,
+                            uint32_t constant_bytes, const sp_operand *operands, uint32_t count)
 {
     sp_dispatch *dispatch;
     REQUIRE_OK(sp__lower_dispatch(lowering, kernel, constants, constant_bytes, &dispatch));
     for (uint32_t i = 0; i < count; i++) dispatch->bindings[i] = operands[i];
     dispatch->binding_count = count;
-    REQUIRE_OK(sp__lower_cover(dispatch, (int64_t)(b->outputs[0].bytes / sizeof(float)), 4096));
 }
 
 /* Appends the activation as separate kernels over the output. */
@@ -287,21 +284,21 @@ static void lower_activation(const both *b, sp_lowering *lowering)
         const uint32_t index = sp__lower_scratch(lowering, bytes);
         result = (sp_operand){SP_OPERAND_SCRATCH, index, false, bytes};
     }
-    const sp_flat_constants flat = {.count = count, .tile_count = 4096};
+    const sp_flat_constants flat = {.count = count};
     if (b->what->activation == SP_ACTIVATION_HARD_SWISH) {
         const sp_gate_constants gate = {
-            .count = count, .tile_count = 4096, .addend = 3, .low = 0, .high = 6, .divisor = 6};
-        add_elementwise(b, lowering, SP_KERNEL_ID_clip_gate_f32, &gate, sizeof(gate),
+            .count = count, .addend = 3, .low = 0, .high = 6, .divisor = 6};
+        add_elementwise(lowering, SP_KERNEL_ID_clip_gate_f32, &gate, sizeof(gate),
                         (sp_operand[]){y, result}, 2);
         return;
     }
-    add_elementwise(b, lowering, kernels[b->what->activation], &flat, sizeof(flat),
+    add_elementwise(lowering, kernels[b->what->activation], &flat, sizeof(flat),
                     (sp_operand[]){y, result}, 2);
     if (!is_silu) return;
     const sp_binary_constants mul = {
-        .rank = 1, .count = count, .tile_count = 4096, .dims = {count}, .a = {1}, .b = {1}};
-    add_elementwise(b, lowering, SP_KERNEL_ID_mul_f32, &mul, sizeof(mul),
-                    (sp_operand[]){y, result, y}, 3);
+        .rank = 1, .count = count, .dims = {count}, .a = {1}, .b = {1}};
+    add_elementwise(lowering, SP_KERNEL_ID_mul_f32, &mul, sizeof(mul), (sp_operand[]){y, result, y},
+                    3);
 }
 
 /* Fuses the activation into the call's last kernel. */
@@ -315,7 +312,7 @@ static void set_activation(const both *b, sp_lowering *lowering)
 
 static void lower_side(const both *b, side *s)
 {
-    REQUIRE_OK(b->call.op->lower(&b->call, &s->lowering));
+    REQUIRE_OK(sp__op_lower(&b->call, &s->lowering));
     if (s->lowering.alias_input != SP_NO_INPUT) lower_alias(b, &s->lowering);
     if (b->what->activation != SP_ACTIVATION_NONE && b->outputs[0].bytes > 0) {
         if (s == &b->reference) lower_activation(b, &s->lowering);

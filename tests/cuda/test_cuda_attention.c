@@ -7,6 +7,7 @@
 
 #include "base/fpenv.h"
 #include "cuda/cuda_emulator.h"
+#include "ops/cpu/tiling.h"
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/lowering.h"
 #include "support/model_data.h"
@@ -113,8 +114,6 @@ static void pick_sizes(data_random *random, call *c, bool is_large)
     k->keys = pick_size(random, 1, is_large ? SP_ATTENTION_KEYS : 300);
     k->depth = pick_size(random, 1, is_large ? SP_ATTENTION_DEPTH : 70);
     k->columns = pick_size(random, 1, is_large ? 300 : 70);
-    k->part_panels = 1;
-    k->tile_rows = SP_GEMM_PANEL;
     k->batch_rank = 2;
     k->batch_dims[0] = IMAGES;
     k->batch_dims[1] = pick(random, 1, 3);
@@ -187,11 +186,12 @@ static void run_on_cpu(const call *c, void *y)
 {
     const sp_attention_constants *k = &c->k;
     const sp_kernel *kernel = &sp__cpu_kernels(SP_CPU_PORTABLE)[SP_KERNEL_ID_attention_f32];
-    const uint32_t grid[] = {(uint32_t)sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows),
-                             1, (uint32_t)(k->batch_dims[0] * k->batch_dims[1])};
+    sp_tiling tiling; /* a panel a tile */
+    sp_tiling_line(&tiling, k->rows, SP_GEMM_PANEL);
+    sp_tiling_each(&tiling, 2, k->batch_dims[0] * k->batch_dims[1]);
     void *bindings[OPERANDS];
     CHECK(bind(c, y, bindings) >= 4);
-    CHECK_OK(sp__kernel_run_grid(kernel, grid, bindings, k));
+    CHECK_OK(sp__kernel_run_tiling(kernel, &tiling, bindings, k));
 }
 
 /* `largest`: the blocks of the grid, at most; they then compute several tiles. */

@@ -6,6 +6,7 @@
 
 #include "base/fpenv.h"
 #include "cuda/cuda_emulator.h"
+#include "ops/cpu/tiling.h"
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/lowering.h"
 #include "support/model_data.h"
@@ -17,7 +18,7 @@ enum { MAX_OPERANDS = 6 };
 typedef struct fused_call {
     sp_kernel_id kernel;
     const void *constants;
-    int64_t count, per_tile; /* of the grid */
+    int64_t count, per_tile; /* of the CPU's tiles */
     float *operands[MAX_OPERANDS];
     uint32_t operand_count;
     int64_t out;
@@ -59,10 +60,10 @@ static bool is_same(const fused_call *call)
     if (wanted == NULL || got == NULL) abort();
     memset(wanted, call->is_updated ? 0x3e : 0xa5, bytes);
     memset(got, call->is_updated ? 0x3e : 0xa5, bytes);
-    const uint32_t tiles =
-        (uint32_t)sp__lower_tiles((uint64_t)call->count, (uint64_t)call->per_tile);
+    sp_tiling tiling;
+    sp_tiling_line(&tiling, call->count, call->per_tile);
     bindings[call->operand_count] = wanted;
-    CHECK_OK(sp__kernel_run_grid(cpu, (uint32_t[]){tiles, 1, 1}, bindings, call->constants));
+    CHECK_OK(sp__kernel_run_tiling(cpu, &tiling, bindings, call->constants));
     bindings[call->operand_count] = got;
     sp_launch_shape shape;
     gpu->shape(call->constants, &shape);
@@ -99,7 +100,6 @@ TEST(gates_have_the_bits_of_the_cpu)
         data_random random = {i};
         const int64_t count = pick(&random, 0, 5000);
         const sp_gate_constants k = {.count = count,
-                                     .tile_count = 4096,
                                      .divisor = i % 3 == 0 ? 1.41421354f : 6,
                                      .addend = i % 2 == 0 ? 1 : 3,
                                      .factor = 0.5f,
@@ -110,7 +110,7 @@ TEST(gates_have_the_bits_of_the_cpu)
         fused_call call = {.kernel = kernels[i % SP_COUNT_OF(kernels)],
                            .constants = &k,
                            .count = count,
-                           .per_tile = k.tile_count,
+                           .per_tile = 4096,
                            .operands = {floats_of(&random, count)},
                            .operand_count = 1,
                            .out = count};
@@ -128,7 +128,6 @@ static void check_row_norm(uint64_t seed)
     const int64_t extent = pick(&random, 1, seed % 5 == 0 ? 9000 : 300);
     const sp_row_norm_constants k = {.rows = pick(&random, 0, 40),
                                      .extent = extent,
-                                     .tile_rows = 7,
                                      .is_centred = pick(&random, 0, 3) > 0,
                                      .by_reciprocal = pick(&random, 0, 1) != 0,
                                      .has_scale = pick(&random, 0, 2) > 0,
@@ -137,7 +136,7 @@ static void check_row_norm(uint64_t seed)
     fused_call call = {.kernel = SP_KERNEL_ID_row_norm_f32,
                        .constants = &k,
                        .count = k.rows,
-                       .per_tile = k.tile_rows,
+                       .per_tile = 7,
                        .operands = {floats_of(&random, k.rows * extent), floats_of(&random, 1)},
                        .operand_count = 2,
                        .out = k.rows * extent};
@@ -165,12 +164,11 @@ static void check_softmax(uint64_t seed)
     const sp_axis_constants k = {.rows = pick(&random, 1, 9),
                                  .extent = extent,
                                  .inner = 1,
-                                 .tile_rows = 7,
                                  .is_log = pick(&random, 0, 1) != 0};
     fused_call call = {.kernel = SP_KERNEL_ID_softmax_f32,
                        .constants = &k,
                        .count = k.rows,
-                       .per_tile = k.tile_rows,
+                       .per_tile = 7,
                        .operands = {floats_of(&random, k.rows * extent)},
                        .operand_count = 1,
                        .out = k.rows * extent};
@@ -185,7 +183,6 @@ static void check_norm(uint64_t seed)
     const int64_t extent = (ends[seed % SP_COUNT_OF(ends)] + pick(&random, 0, 1)) / span * span;
     const sp_norm_constants k = {.rows = pick(&random, 1, 9),
                                  .extent = extent > 0 ? extent : span,
-                                 .tile_rows = 7,
                                  .scale_rows = 1,
                                  .span = span,
                                  .epsilon = 1e-5f,
@@ -194,7 +191,7 @@ static void check_norm(uint64_t seed)
         .kernel = SP_KERNEL_ID_norm_f32,
         .constants = &k,
         .count = k.rows,
-        .per_tile = k.tile_rows,
+        .per_tile = 7,
         .operands = {floats_of(&random, k.rows * k.extent), floats_of(&random, k.extent)},
         .operand_count = 2,
         .out = k.rows * k.extent};
@@ -217,12 +214,11 @@ static void check_row_affine(uint64_t seed)
 {
     data_random random = {seed};
     const int64_t extent = pick(&random, 2, seed % 5 == 0 ? 3000 : 90);
-    const sp_row_affine_constants k = {
-        .rows = pick(&random, 0, 40), .extent = extent, .tile_rows = 7};
+    const sp_row_affine_constants k = {.rows = pick(&random, 0, 40), .extent = extent};
     fused_call call = {.kernel = SP_KERNEL_ID_row_affine_f32,
                        .constants = &k,
                        .count = k.rows,
-                       .per_tile = k.tile_rows,
+                       .per_tile = 7,
                        .operands = {floats_of(&random, k.rows * extent), floats_of(&random, k.rows),
                                     floats_of(&random, k.rows), floats_of(&random, extent),
                                     floats_of(&random, extent)},
@@ -264,7 +260,6 @@ static void check_look_up(uint64_t seed)
     const sp_look_up_constants k = {.rows = rows,
                                     .columns = columns,
                                     .depth = depth,
-                                    .tile_rows = 7,
                                     .c_row = is_one_row ? 0 : columns,
                                     .is_wide = pick(&random, 0, 1) != 0,
                                     .has_c = has_c,
@@ -272,7 +267,7 @@ static void check_look_up(uint64_t seed)
     fused_call call = {.kernel = SP_KERNEL_ID_look_up_f32,
                        .constants = &k,
                        .count = rows,
-                       .per_tile = k.tile_rows,
+                       .per_tile = 7,
                        .operands = {indices_of(&random, rows, depth, k.is_wide),
                                     floats_of(&random, (depth + 1) * columns)},
                        .operand_count = 2,
@@ -319,13 +314,12 @@ static void check_cumsum(uint64_t seed)
     const sp_axis_constants k = {.rows = pick(&random, 1, 20),
                                  .extent = pick(&random, 1, 500),
                                  .inner = 1,
-                                 .tile_rows = 7,
                                  .is_exclusive = pick(&random, 0, 1) != 0,
                                  .is_reverse = pick(&random, 0, 1) != 0};
     fused_call call = {.kernel = SP_KERNEL_ID_cumsum_f32,
                        .constants = &k,
                        .count = k.rows,
-                       .per_tile = k.tile_rows,
+                       .per_tile = 7,
                        .operands = {floats_of(&random, k.rows * k.extent)},
                        .operand_count = 1,
                        .out = k.rows * k.extent};
@@ -351,7 +345,6 @@ static void check_scatter(uint64_t seed)
                                        .reduction = (uint32_t)pick(&random, 0, SP_SCATTER_MIN),
                                        .count = pick(&random, 1, 700),
                                        .slice = slice,
-                                       .tile_slice = 100,
                                        .dims = {places},
                                        .strides = {slice}};
     int64_t *indices = malloc((size_t)k.count * sizeof *indices);
@@ -360,7 +353,7 @@ static void check_scatter(uint64_t seed)
     fused_call call = {.kernel = SP_KERNEL_ID_scatter_nd,
                        .constants = &k,
                        .count = slice,
-                       .per_tile = k.tile_slice,
+                       .per_tile = 100,
                        .operands = {(float *)(void *)indices, floats_of(&random, k.count * slice)},
                        .operand_count = 2,
                        .out = places * slice,
@@ -386,7 +379,6 @@ static void check_sum(uint32_t reduction, int64_t extent, int64_t columns)
                              .is_columns = columns > 1,
                              .extent = extent,
                              .count = columns,
-                             .tile_count = 64,
                              .kept_dims = {columns},
                              .kept_strides = {1},
                              .dims = {extent},
@@ -394,7 +386,7 @@ static void check_sum(uint32_t reduction, int64_t extent, int64_t columns)
     fused_call call = {.kernel = SP_KERNEL_ID_reduce_f32,
                        .constants = &k,
                        .count = columns,
-                       .per_tile = k.tile_count,
+                       .per_tile = 64,
                        .operands = {floats_of(&random, extent * columns)},
                        .operand_count = 1,
                        .out = columns};

@@ -49,7 +49,6 @@ static sp_status run_on_gpu(const sp_kernel *kernel, const sp_dispatch *dispatch
     }
     const sp_command command = {.type = SP_COMMAND_DISPATCH,
                                 .kernel = kernel,
-                                .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
                                 .bindings = bindings,
                                 .binding_count = dispatch->binding_count,
                                 .constants = dispatch->constants,
@@ -112,7 +111,6 @@ static void dispatch(const gpu *g, sp_kernel_id kernel, const sp_binding binding
 {
     const sp_command command = {.type = SP_COMMAND_DISPATCH,
                                 .kernel = &sp__cuda_kernels()[kernel],
-                                .grid = {1, 1, 1},
                                 .bindings = bindings,
                                 .binding_count = 4,
                                 .constants = constants,

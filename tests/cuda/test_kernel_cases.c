@@ -13,7 +13,7 @@ static sp_status run_on_cpu(const sp_kernel *kernel, const sp_dispatch *dispatch
                             void *const *bindings, void *context)
 {
     (void)context;
-    return sp__kernel_run_grid(kernel, dispatch->grid, bindings, dispatch->constants);
+    return sp__kernel_run(kernel, bindings, dispatch->constants);
 }
 
 static void compare_with(sp_cpu_isa isa, uint64_t seed)
@@ -61,7 +61,7 @@ static void check_row(const kernel_case *what)
     const sp_kernel *table = sp__cpu_kernels(SP_CPU_PORTABLE);
     sp_lowering lowering;
     sp__lowering_init(&lowering);
-    CHECK_OK(op->lower(&call, &lowering));
+    CHECK_OK(sp__op_lower(&call, &lowering));
     for (uint32_t i = 0; i < lowering.dispatch_count; i++) {
         const sp_kernel_id kernel = lowering.dispatches[i].kernel;
         CHECK(sp__op_may_use(op->name, kernel));

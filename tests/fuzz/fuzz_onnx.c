@@ -39,7 +39,10 @@ static bool is_small(const sp_graph_plan *plan)
     for (uint32_t i = 0; i < plan->input_count; i++) bytes += plan->inputs[i].bytes;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += plan->outputs[i].bytes;
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        tiles += (uint64_t)plan->steps[i].grid[0] * plan->steps[i].grid[1] * plan->steps[i].grid[2];
+        const sp_plan_step *step = &plan->steps[i];
+        sp_tiling tiling;
+        plan->kernels[step->kernel].tiling(step->constants, &tiling);
+        tiles += (uint64_t)tiling.grid[0] * tiling.grid[1] * tiling.grid[2];
     }
     return bytes < 4u << 20 && tiles < 4096;
 }

@@ -52,19 +52,17 @@ sp_conv_constants conv_random(data_random *random)
     return k;
 }
 
-void conv_choose_tiles(sp_blocked_call *call, data_random *random)
+sp_tiling conv_random_tiling(const sp_blocked_call *call, data_random *random)
 {
-    sp_blocked_constants *b = &call->constants;
-    const sp_conv_constants *k = &b->of;
+    const sp_conv_constants *k = &call->constants.of;
     const int64_t blocks = sp__channel_blocks(k->filters);
-    b->tile_blocks = conv_pick(random, 1, blocks);
-    if (k->out_h == 1) b->tile_columns = conv_pick(random, 1, k->out_w);
-    else b->tile_rows = conv_pick(random, 1, k->out_h);
-    const uint64_t splits = sp__lower_tiles((uint64_t)blocks, (uint64_t)b->tile_blocks);
-    call->grid[0] = (uint32_t)((uint64_t)k->groups * splits);
-    call->grid[1] =
-        (uint32_t)(k->out_h == 1 ? sp__lower_tiles((uint64_t)k->out_w, (uint64_t)b->tile_columns)
-                                 : sp__lower_tiles((uint64_t)k->out_h, (uint64_t)b->tile_rows));
+    const int64_t outputs = k->out_h == 1 ? k->out_w : k->out_h;
+    sp_tiling tiling;
+    sp_tiling_cover(&tiling, 0, blocks, conv_pick(random, 1, blocks));
+    tiling.grid[0] *= (uint32_t)k->groups;
+    sp_tiling_cover(&tiling, 1, outputs, conv_pick(random, 1, outputs));
+    sp_tiling_each(&tiling, 2, call->x.images);
+    return tiling;
 }
 
 /* The grid is cut into two until a block is not cut. */
@@ -83,11 +81,13 @@ static void run_blocks(const sp_kernel *kernel, const sp_tile *all, data_random 
     REQUIRE_OK(kernel->run(all));
 }
 
-void conv_run_blocks(const sp_kernel *kernel, const uint32_t grid[3], void *const *bindings,
+void conv_run_blocks(const sp_kernel *kernel, const sp_tiling *tiling, void *const *bindings,
                      const void *constants, data_random *random)
 {
+    const uint32_t *grid = tiling->grid, *size = tiling->size;
     sp_tile all = {.count = {grid[0], grid[1], 1},
                    .grid = {grid[0], grid[1], grid[2]},
+                   .size = {size[0], size[1], size[2]},
                    .bindings = bindings,
                    .constants = constants};
     for (all.index[2] = 0; all.index[2] < grid[2]; all.index[2]++) {

@@ -217,7 +217,7 @@ static sp_status lower_and_run(op_memory *memory, sp_activation activation, sp_l
 {
     const sp_op_call *call = memory->call;
     sp__lowering_reset(lowering);
-    SP_TRY(call->op->lower(call, lowering));
+    SP_TRY(sp__op_lower(call, lowering));
     set_activation(lowering, activation);
     if (lowering->alias_input != SP_NO_INPUT) {
         memcpy(memory->outputs[0].data, call->inputs[lowering->alias_input].data,

@@ -27,7 +27,13 @@ static sp_status rows_add(const sp_tile *tile)
 
 static const sp_run_terms any_terms;
 
-static const sp_kernel kernels[] = {{.name = "rows_add", .run = rows_add}};
+static void one_tile(const void *constants, sp_tiling *out)
+{
+    (void)constants;
+    *out = (sp_tiling){.grid = {1, 1, 1}};
+}
+
+static const sp_kernel kernels[] = {{.name = "rows_add", .run = rows_add, .tiling = one_tile}};
 
 static void plan_init(sp_world_plan *p, sp_rt_device *device, uint32_t rows)
 {
@@ -35,8 +41,7 @@ static void plan_init(sp_world_plan *p, sp_rt_device *device, uint32_t rows)
     p->rows = rows;
     p->bindings[0] = (sp_plan_binding){.where = SP_PLACE_INPUT, .bytes = bytes};
     p->bindings[1] = (sp_plan_binding){.where = SP_PLACE_OUTPUT, .is_write = true, .bytes = bytes};
-    p->step = (sp_plan_step){.grid = {1, 1, 1},
-                             .binding_count = 2,
+    p->step = (sp_plan_step){.binding_count = 2,
                              .bindings = p->bindings,
                              .constants = &p->rows,
                              .constant_bytes = sizeof p->rows};

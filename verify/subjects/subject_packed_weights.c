@@ -31,8 +31,14 @@ static sp_status pack(const sp_tile *tile)
     return SP_OK;
 }
 
-static const sp_kernel kernels[1] = {{.name = "pack", .run = pack}};
-static const sp_packing packing = {.grid = {1, 1, 1}, .bytes = sizeof data};
+static void one_tile(const void *constants, sp_tiling *out)
+{
+    (void)constants;
+    *out = (sp_tiling){.grid = {1, 1, 1}};
+}
+
+static const sp_kernel kernels[1] = {{.name = "pack", .run = pack, .tiling = one_tile}};
+static const sp_packing packing = {.bytes = sizeof data};
 static const sp_graph_plan plan = {
     .graph = &graph, .kernels = kernels, .packings = &packing, .packing_count = 1};
 

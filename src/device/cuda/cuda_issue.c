@@ -9,10 +9,6 @@ sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
                                const uint32_t grid[3], const sp_binding *bindings, uint32_t count,
                                const void *constants, sp_cuda_launch *out)
 {
-    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) {
-        out->shape = (sp_launch_shape){0};
-        return SP_OK;
-    }
     if (kernel->gpu == NULL) {
         return sp__fail(SP_UNSUPPORTED, "kernel %s does not run on a GPU", kernel->name);
     }
@@ -40,8 +36,8 @@ static sp_status issue_dispatch(sp_cuda_queue *queue, const sp_record *record,
 {
     sp_cuda_device *device = sp__cuda_device_of(queue);
     sp_cuda_launch launch;
-    SP_TRY(sp__cuda_launch_make(device, record->command.kernel, record->command.grid, bindings,
-                                record->count, sp__record_constants(record), &launch));
+    SP_TRY(sp__cuda_launch_make(device, record->command.kernel, record->command.tiling.grid,
+                                bindings, record->count, sp__record_constants(record), &launch));
     if (sp__cuda_launch_is_empty(&launch)) return SP_OK;
     sp_store_relaxed(&queue->gpu.last_issued, record->command.kernel->name);
     const sp_launch_shape *shape = &launch.shape;

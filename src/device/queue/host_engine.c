@@ -32,7 +32,8 @@ static sp_status host_dispatch(sp_command_queue *queue, const sp_record *record,
                                const sp_binding *bindings)
 {
     const sp_kernel *kernel = record->command.kernel;
-    const uint32_t *grid = record->command.grid;
+    const sp_tiling *tiling = &record->command.tiling;
+    const uint32_t *grid = tiling->grid;
     const void *constants = sp__record_constants(record);
     const uint32_t count = record->count;
     const uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2];
@@ -44,15 +45,18 @@ static sp_status host_dispatch(sp_command_queue *queue, const sp_record *record,
     if (total == 1) {
         void *addresses[SP_MAX_BINDINGS];
         for (uint32_t i = 0; i < count; i++) addresses[i] = binding_address(&bindings[i]);
-        const sp_tile tile = {
-            .count = {1, 1, 1}, .grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
+        const sp_tile tile = {.count = {1, 1, 1},
+                              .grid = {1, 1, 1},
+                              .size = {tiling->size[0], tiling->size[1], tiling->size[2]},
+                              .bindings = addresses,
+                              .constants = constants};
         sp_lock_check_none("a kernel");
         return kernel->run(&tile);
     }
     sp_tile_job *tiles = &queue->tiles;
     tiles->kernel = kernel;
     tiles->constants = constants;
-    memcpy(tiles->grid, grid, sizeof tiles->grid);
+    tiles->tiling = *tiling;
     sp_store_relaxed(&tiles->total, (uint32_t)total);
     for (uint32_t i = 0; i < count; i++) tiles->bindings[i] = binding_address(&bindings[i]);
     /* The record is the queue's or a list's memory, which is not constant. */

@@ -66,7 +66,7 @@ typedef struct sp_tile_job {
     SP_CACHE_ALIGNED sp_atomic_u32 next; /* next unclaimed tile */
     const sp_kernel *kernel;
     const void *constants;
-    uint32_t grid[3];
+    sp_tiling tiling;
     sp_atomic_u32 total;   /* written before the job is opened; also read without joining */
     sp_atomic_u32 tile_ns; /* about how long a tile takes; likewise */
     void *bindings[SP_MAX_BINDINGS];

@@ -41,6 +41,16 @@ void sp__record_write_header(void *place, uint32_t bytes, const sp_submission *s
     }
 }
 
+static void set_tiling(const sp_command *command, sp_tiling *out)
+{
+    const sp_kernel *kernel = command->kernel;
+    if (kernel->tiling != NULL) {
+        kernel->tiling(command->constants, out);
+        return;
+    }
+    *out = (sp_tiling){.grid = {command->grid[0], command->grid[1], command->grid[2]}};
+}
+
 void sp__record_write_command(void *place, uint32_t bytes, const sp_command *command)
 {
     sp_record *record = place;
@@ -50,10 +60,10 @@ void sp__record_write_command(void *place, uint32_t bytes, const sp_command *com
                           .constant_bytes = command->constant_bytes};
     record->command.label = command->label;
     record->command.ctx = command->ctx;
-    memcpy(record->command.grid, command->grid, sizeof record->command.grid);
     switch (command->type) {
     case SP_COMMAND_DISPATCH:
         record->command.kernel = command->kernel;
+        set_tiling(command, &record->command.tiling);
         sp_store_relaxed(&record->command.tile_ns, 0); /* the place may have held another record */
         break;
     case SP_COMMAND_HOST:

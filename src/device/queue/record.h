@@ -37,7 +37,7 @@ typedef struct sp_record {
                 void *ctx;
                 const sp_atomic_u32 *cancel; /* list */
             };
-            uint32_t grid[3];
+            sp_tiling tiling; /* dispatch */
             /* How long a tile of this dispatch took, 0: not known. A list is replayed often. */
             sp_atomic_u32 tile_ns;
         } command;

@@ -26,12 +26,13 @@ static uint32_t least(uint32_t a, uint32_t b)
  * grid, or a part of a row; one tile if the kernel joins none. Returns its number of tiles. */
 static uint32_t block_run(sp_tile_job *tiles, uint32_t number, uint32_t end)
 {
-    const uint32_t *grid = tiles->grid;
+    const uint32_t *grid = tiles->tiling.grid, *size = tiles->tiling.size;
     const uint32_t row = number / grid[0], left = end - number;
     sp_tile tile = {
         .index = {number % grid[0], row % grid[1], row / grid[1]},
         .count = {1, 1, 1},
         .grid = {grid[0], grid[1], grid[2]},
+        .size = {size[0], size[1], size[2]},
         .bindings = tiles->bindings,
         .constants = tiles->constants,
     };

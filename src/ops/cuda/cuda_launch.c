@@ -448,7 +448,7 @@ void sp__cuda_tiled_recurrent(const void *constants, uint32_t shared_bytes, sp_l
     const sp_recurrent_constants *k = constants;
     const bool is_team = sp_cuda_has_cell_team(k, shared_bytes);
     const int64_t blocks = is_team ? SP_CUDA_TEAM : 1;
-    sp__cuda_set_grid(sp_cuda_tiles(k->rows, SP_CELL_ROWS) * blocks, k->directions, 1, out);
+    sp__cuda_set_grid(sp_cuda_tiles(k->rows, SP_CUDA_CELL_ROWS) * blocks, k->directions, 1, out);
     out->block[0] = is_team ? SP_CUDA_CELL_TEAM_THREADS : SP_CUDA_CELL_THREADS;
     if (!is_team) return;
     out->variant = cell_team(k);

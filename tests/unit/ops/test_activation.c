@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
+#include "ops/lowering.h"
 #include "support/model_data.h"
 #include "support/test.h"
 
@@ -86,12 +87,10 @@ static bool check_floats(uint32_t first, uint32_t step, sp_cpu_isa isa)
         memcpy(&x[i], &bits, sizeof bits);
     }
     for (uint32_t i = 0; i < BATCH; i++) want[i] = hard_swish_of(x[i]);
-    const sp_gate_constants k = {
-        .count = BATCH, .tile_count = BATCH, .addend = 3, .low = 0, .high = 6, .divisor = 6};
-    const sp_tile tile = {
-        .constants = &k, .bindings = (void *[]){x, got}, .count = {1, 1, 1}, .grid = {1, 1, 1}};
+    const sp_gate_constants k = {.count = BATCH, .addend = 3, .low = 0, .high = 6, .divisor = 6};
     const sp_fpenv before = sp_fpenv_enter();
-    CHECK_OK(sp__cpu_kernels(isa)[SP_KERNEL_ID_clip_gate_f32].run(&tile));
+    CHECK_OK(
+        sp__kernel_run(&sp__cpu_kernels(isa)[SP_KERNEL_ID_clip_gate_f32], (void *[]){x, got}, &k));
     sp_fpenv_leave(before);
     const void *const computed = got, *const expected = want;
     const bool is_same = memcmp(computed, expected, sizeof want) == 0;

@@ -155,8 +155,8 @@ sp_status SP_KERNEL(channel_chain_f32)(const sp_tile *tile)
     const sp_channel_chain_constants *k = tile->constants;
     const int64_t blocks = (k->channels + SP_BLOCK - 1) / SP_BLOCK;
     const int64_t plane = (tile->index[2] * blocks + tile->index[1]) * k->pixels * SP_BLOCK;
-    const int64_t first = tile->index[0] * k->tile_pixels;
-    const int64_t last = sp_size_least(first + k->tile_pixels, k->pixels);
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->pixels);
     chain c;
     float *y = (float *)tile->bindings[chain_init(&c, tile)] + plane;
     const float *x = (const float *)tile->bindings[0] + plane;

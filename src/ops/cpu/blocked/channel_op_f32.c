@@ -71,8 +71,8 @@ sp_status SP_KERNEL(channel_op_f32)(const sp_tile *tile)
     const int64_t list = k->is_shared ? tile->index[1] : block;
     const float *numbers = (const float *)tile->bindings[1] + list * SP_BLOCK;
     float *y = (float *)tile->bindings[2] + block * k->pixels * SP_BLOCK;
-    const int64_t first = tile->index[0] * k->tile_pixels;
-    const int64_t last = sp_size_least(first + k->tile_pixels, k->pixels);
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->pixels);
     for (int64_t p = first; p < last; p += PIXELS) {
         const int64_t at = p * SP_BLOCK, count = sp_size_least(PIXELS, last - p);
         run_pixels(k->op, x + at, numbers, count, y + at);

@@ -16,12 +16,12 @@ static channel_block find_block(const sp_tile *tile)
     const sp_channels_constants *k = tile->constants;
     const int64_t blocks = (k->channels + SP_BLOCK - 1) / SP_BLOCK;
     const int64_t block = tile->index[1], image = tile->index[2];
-    const int64_t first = tile->index[0] * k->tile_pixels;
+    const int64_t first = sp_tile_first(tile, 0);
     return (channel_block){
         .k = k,
         .channels = sp_size_least(k->channels - block * SP_BLOCK, SP_BLOCK),
         .first = first,
-        .last = sp_size_least(first + k->tile_pixels, k->pixels),
+        .last = sp_tile_end(tile, 0, k->pixels),
         .plain = (image * k->channels + block * SP_BLOCK) * k->pixels,
         .blocked = (image * blocks + block) * k->pixels * SP_BLOCK,
     };

@@ -50,8 +50,8 @@ sp_status SP_KERNEL(channels_move)(const sp_tile *tile)
     const int64_t *offsets = (const int64_t *)tile->bindings[1] + block * SP_BLOCK;
     const float *x = (const float *)tile->bindings[0] + image * k->x_blocks * k->pixels * SP_BLOCK;
     float *y = (float *)tile->bindings[2] + (image * k->y_blocks + block) * k->pixels * SP_BLOCK;
-    const int64_t first = tile->index[0] * k->tile_pixels;
-    const int64_t last = sp_size_least(first + k->tile_pixels, k->pixels);
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->pixels);
     for (int64_t v = 0; v < SP_BLOCK; v += SP_VECTOR) {
         lane_source sources[SP_VECTOR];
         const int64_t count = find_sources(x, offsets + v, sources);

@@ -59,9 +59,10 @@ static void find_offsets(conv *c)
 }
 
 /* The tiles of a group among those of the grid's first dimension. */
-static int64_t splits_of(const sp_blocked_constants *b)
+static int64_t splits_of(const sp_tile *tile)
 {
-    return (blocks_of(b->of.filters) + b->tile_blocks - 1) / b->tile_blocks;
+    const sp_blocked_constants *b = tile->constants;
+    return (blocks_of(b->of.filters) + tile->size[0] - 1) / tile->size[0];
 }
 
 /* A block of outputs. */
@@ -90,12 +91,12 @@ static void conv_init(conv *c, const sp_tile *tile, const out_block *of, int64_t
     c->w = (const float *)tile->bindings[1] + group * all_blocks * SP_BLOCK * taps;
     c->lists = sp_epilogue_find(tile, group * k->filters);
     sp_epilogue_init(&c->epilogue, tile);
-    c->first_block = first * b->tile_blocks;
+    c->first_block = first * tile->size[0];
     c->y_first_row = c->y_first_column = 0;
     c->y_row = k->out_w * SP_BLOCK;
     c->y_plane = k->out_h * c->y_row;
     c->y = sp_epilogue_output(tile) + (index * all_blocks + c->first_block) * c->y_plane;
-    c->last_block = sp_size_least(last * b->tile_blocks, all_blocks);
+    c->last_block = sp_size_least(last * tile->size[0], all_blocks);
     c->channels = sp_size_least(k->segment / (k->kernel_h * k->kernel_w), k->channels);
     c->is_direct = !b->is_plain && sp_blocked_is_direct(k);
     if (c->is_direct) {
@@ -382,12 +383,9 @@ static out_block outputs_of_tiles(const sp_tile *tile)
     const sp_conv_constants *k = &b->of;
     const int64_t first = tile->index[1];
     const int64_t last = first + (SP_PLANTED(block_of_one_row) ? 1 : tile->count[1]);
-    if (k->out_h == 1) {
-        const int64_t column = first * b->tile_columns;
-        return (out_block){0, 1, column, sp_size_least(last * b->tile_columns, k->out_w) - column};
-    }
-    const int64_t row = first * b->tile_rows;
-    return (out_block){row, sp_size_least(last * b->tile_rows, k->out_h) - row, 0, k->out_w};
+    const int64_t begin = first * tile->size[1], end = last * tile->size[1];
+    if (k->out_h == 1) return (out_block){0, 1, begin, sp_size_least(end, k->out_w) - begin};
+    return (out_block){begin, sp_size_least(end, k->out_h) - begin, 0, k->out_w};
 }
 
 /* Up to as many rows and columns as the convolution was begun for. */
@@ -416,7 +414,7 @@ static void run_group(const sp_tile *tile, int64_t group, int64_t first, int64_t
 
 sp_status SP_KERNEL(conv_blocked_f32)(const sp_tile *tile)
 {
-    const int64_t splits = splits_of(tile->constants);
+    const int64_t splits = splits_of(tile);
     const int64_t first = tile->index[0], last = first + tile->count[0];
     for (int64_t at = first; at < last;) {
         const int64_t group = at / splits, end = sp_size_least((group + 1) * splits, last);
@@ -476,15 +474,15 @@ sp_status SP_KERNEL(conv_pool_blocked_f32)(const sp_tile *tile)
     const sp_conv_pool_constants *k = tile->constants; /* begins with the convolution's */
     const sp_conv_constants *pool = &k->pool;
     const int64_t blocks = blocks_of(k->conv.of.filters);
-    const int64_t first = tile->index[1] * k->tile_rows;
+    const int64_t first = sp_tile_first(tile, 1);
     const int64_t last =
-        sp_size_least((tile->index[1] + (int64_t)tile->count[1]) * k->tile_rows, pool->out_h);
+        sp_size_least((tile->index[1] + (int64_t)tile->count[1]) * tile->size[1], pool->out_h);
     float patch[SP_POOLED_PATCH_ELEMENTS], results[SP_POOLED_ELEMENTS];
     for (uint32_t i = 0; i < tile->count[0]; i++) {
         const int64_t split = tile->index[0] + i;
         conv c;
         sp_band b;
-        sp_band_init(&b, pool, k->conv.tile_blocks, results);
+        sp_band_init(&b, pool, tile->size[0], results);
         const out_block of = {.rows = b.rows, .columns = sp_size_least(b.in_width, pool->in_w)};
         conv_init(&c, tile, &of, 0, split, split + 1, SP_POOLED_PATCH_ELEMENTS);
         b.blocks = c.last_block - c.first_block;

@@ -276,8 +276,8 @@ sp_status SP_KERNEL(conv_rows_f32)(const sp_tile *tile)
 {
     const sp_blocked_constants *b = tile->constants;
     const sp_conv_constants *k = &b->of;
-    const int64_t first = tile->index[0] * b->tile_rows;
-    const int64_t last = sp_size_least(first + b->tile_rows, k->out_h);
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->out_h);
     rows c;
     room r;
     rows_init(&c, tile, last - first);

@@ -15,8 +15,8 @@ sp_status SP_KERNEL(norm_blocked_f32)(const sp_tile *tile)
     const int64_t plane = (tile->index[2] * blocks + block) * k->pixels;
     const float *x = (const float *)tile->bindings[0] + plane * SP_BLOCK;
     float *y = (float *)tile->bindings[5] + plane * SP_BLOCK;
-    const int64_t first = tile->index[0] * k->tile_pixels;
-    const int64_t last = sp_size_least(first + k->tile_pixels, k->pixels);
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->pixels);
     sp_vector factors[SP_BLOCK_VECTORS], means[SP_BLOCK_VECTORS], offsets[SP_BLOCK_VECTORS];
     for (int64_t v = 0; v < SP_BLOCK_VECTORS; v++) {
         const int64_t channel = block * SP_BLOCK + v * SP_VECTOR;

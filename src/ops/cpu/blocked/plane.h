@@ -150,8 +150,8 @@ static inline void sp_plane_run(const sp_tile *tile, const float *x, float *y, f
                   .skips_padding = b->skips_padding,
                   .kernel = kernel,
                   .run_row = run_row};
-    sp_plane_part all = {.row = tile->index[0] * b->tile_rows, .last_column = k->out_w};
-    all.last_row = sp_size_least(all.row + b->tile_rows, k->out_h);
+    sp_plane_part all = {.row = sp_tile_first(tile, 0), .last_column = k->out_w};
+    all.last_row = sp_tile_end(tile, 0, k->out_h);
     sp_plane_part inner = sp_plane_inner(k);
     if (b->skips_padding) { /* of rows no output has any */
         inner.row = all.row;

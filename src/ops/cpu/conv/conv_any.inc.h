@@ -32,9 +32,8 @@ sp_status SP_KERNEL(SP_OF(conv_any))(const sp_tile *tile)
         k->has_bias ? (const SP_ELEMENT *)tile->bindings[2] + group * k->filters : NULL;
     SP_ELEMENT *y =
         (SP_ELEMENT *)tile->bindings[k->has_bias ? 3 : 2] + index * k->filters * sizes.out;
-    const int64_t first = tile->index[0] * k->tile_pixels;
-    const int64_t left = sizes.out - first;
-    const int64_t last = left < k->tile_pixels ? sizes.out : first + k->tile_pixels;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, sizes.out);
     for (int64_t f = 0; f < k->filters; f++) {
         for (int64_t pixel = first; pixel < last; pixel++) {
             SP_WIDE out = SP_OF(sum)(d, x, w + f * sizes.taps, sizes.taps, pixel);

@@ -157,8 +157,8 @@ sp_status SP_KERNEL(conv_depthwise_f32)(const sp_tile *tile)
     const float *x = tile->bindings[0], *w = tile->bindings[1];
     const float *bias = k->has_bias ? tile->bindings[2] : NULL;
     float *y = tile->bindings[k->has_bias ? 3 : 2];
-    const int64_t first = tile->index[0] * k->tile_planes;
-    const int64_t last = sp_size_least(first + k->tile_planes, k->planes);
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->planes);
     plane_block block;
     block.k = k;
     block.of.window = (sp_plane_window)SP_PLANE_WINDOW(k);

@@ -138,8 +138,8 @@ static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
                         .in_plane = in_plane,
                         .out_plane = plane,
                         .in = &places};
-    const int64_t first = tile->index[0] * k->tile_pixels;
-    const int64_t last = first + k->tile_pixels < plane ? first + k->tile_pixels : plane;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, plane);
     float taps[MATRIX + SP_VECTOR]; /* a vector of a row may end in the next one */
     for (int64_t pixel = first; pixel < last; pixel += block.most) {
         block.pixel = pixel;

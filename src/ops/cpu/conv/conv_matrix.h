@@ -4,6 +4,7 @@
 #define SP_OPS_CPU_CONV_CONV_MATRIX_H
 
 #include "ops/cpu/conv/conv_gather.h"
+#include "ops/cpu/conv/conv_pixels.h"
 
 /* Outputs of a block that are in one row of their plane. */
 typedef struct row_piece {

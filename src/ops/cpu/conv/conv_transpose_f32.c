@@ -172,8 +172,8 @@ sp_status SP_KERNEL(conv_transpose_f32)(const sp_tile *tile)
     const int64_t taps = window->kernel[0] * window->kernel[1] * window->kernel[2];
     /* Phases with outputs: at most one per output if the stride is longer than the row. */
     const int64_t phases = window->stride[2] < window->out[2] ? window->stride[2] : window->out[2];
-    const int64_t first = tile->index[0] * window->tile_rows;
-    const int64_t last = rows - first < window->tile_rows ? rows : first + window->tile_rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, rows);
     for (int64_t row = first; row < last; row++) {
         const int64_t plane = row / (window->out[0] * window->out[1]);
         const int64_t group = plane / k->filters; /* of all images */

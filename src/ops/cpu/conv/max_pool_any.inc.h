@@ -32,8 +32,8 @@ sp_status SP_KERNEL(SP_OF(max_pool_any))(const sp_tile *tile)
 {
     const sp_window_constants *k = tile->constants;
     const int64_t rows = k->planes * k->out[0] * k->out[1];
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t last = rows - first < k->tile_rows ? rows : first + k->tile_rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, rows);
     for (int64_t row = first; row < last; row++) {
         const int64_t plane = row / (k->out[0] * k->out[1]);
         const SP_ELEMENT *x =

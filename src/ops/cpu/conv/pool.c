@@ -162,8 +162,8 @@ sp_status SP_KERNEL(average_pool_f32)(const sp_tile *tile)
 {
     const sp_window_constants *k = tile->constants;
     const int64_t rows = k->planes * k->out[0] * k->out[1];
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t last = rows - first < k->tile_rows ? rows : first + k->tile_rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, rows);
     if (fits_blocks(k)) {
         average_blocks(k, tile->bindings[0], tile->bindings[1], first, last);
         return SP_OK;
@@ -188,8 +188,8 @@ sp_status SP_KERNEL(max_pool_f32)(const sp_tile *tile)
         .dilation = {1, k->dilation_h, k->dilation_w},
         .pad = {0, k->pad_top, k->pad_left},
     };
-    const int64_t first = tile->index[0] * k->tile_planes;
-    const int64_t last = first + k->tile_planes < k->planes ? first + k->tile_planes : k->planes;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->planes);
     if (fits_blocks(&window)) {
         max_blocks(&window, tile->bindings[0], tile->bindings[1], first * k->out_h,
                    last * k->out_h);

@@ -18,9 +18,8 @@ ROW(bool, uint8_t)
 sp_status SP_KERNEL(SP_NAME)(const sp_tile *tile)
 {
     const sp_cast_constants *k = tile->constants;
-    const int64_t first = tile->index[0] * k->tile_count;
-    const int64_t left = k->count - first;
-    const int64_t n = left < k->tile_count ? left : k->tile_count;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t n = sp_tile_end(tile, 0, k->count) - first;
     const SP_ELEMENT *x = (const SP_ELEMENT *)tile->bindings[0] + first;
     void *y = tile->bindings[1];
     switch ((sp_dtype)k->to) {

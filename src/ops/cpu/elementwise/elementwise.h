@@ -15,8 +15,7 @@ enum { SP_STRETCH = 2048 };
 /* The elements of a flat tile: `first`, `n`. */
 #define SP_FLAT_TILE(constants_type)                                                               \
     const constants_type *k = tile->constants;                                                     \
-    const int64_t first = tile->index[0] * k->tile_count;                                          \
-    const int64_t left = k->count - first;                                                         \
-    const int64_t n = left < k->tile_count ? left : k->tile_count;
+    const int64_t first = sp_tile_first(tile, 0);                                                  \
+    const int64_t n = sp_tile_end(tile, 0, k->count) - first;
 
 #endif

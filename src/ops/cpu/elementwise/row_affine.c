@@ -31,8 +31,8 @@ sp_status SP_KERNEL(row_affine_f32)(const sp_tile *tile)
     const float *x = tile->bindings[0], *mean = tile->bindings[1], *factor = tile->bindings[2];
     const affine_lists lists = {tile->bindings[3], tile->bindings[4]};
     float *y = tile->bindings[5];
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t last = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->rows);
     for (int64_t row = first; row < last; row++) {
         const int64_t at = row * k->extent;
         move_row(x + at, mean[row], factor[row], &lists, k->extent, y + at);

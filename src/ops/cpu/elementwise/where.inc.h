@@ -24,8 +24,8 @@ sp_status SP_KERNEL(SP_NAME)(const sp_tile *tile)
     const SP_ELEMENT *x = tile->bindings[1], *y = tile->bindings[2];
     SP_ELEMENT *out = tile->bindings[3];
     const uint32_t last = k->rank - 1;
-    int64_t at = tile->index[0] * k->tile_count;
-    const int64_t end = k->count - at < k->tile_count ? k->count : at + k->tile_count;
+    int64_t at = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->count);
     if (at >= end) return SP_OK;
     sp_walk sides, conditions;
     sp_walk_init(&sides, k->rank, k->dims, k->x, k->y, at / k->dims[last]);

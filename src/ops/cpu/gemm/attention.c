@@ -293,9 +293,9 @@ sp_status SP_KERNEL(attention_f32)(const sp_tile *tile)
 {
     const sp_attention_constants *k = tile->constants;
     const head h = find_head(tile);
-    const int64_t width = k->part_panels * PANEL;
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t last = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
+    const int64_t width = (int64_t)tile->size[1] * PANEL;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->rows);
     for (int64_t at = first; at < last; at += width) {
         query_part p = {.first = at, .count = last - at < width ? last - at : width};
         p.panels = (p.count + PANEL - 1) / PANEL;

@@ -38,8 +38,8 @@ sp_status SP_KERNEL(SP_OF(gemm_any))(const sp_tile *tile)
     const SP_ELEMENT *c = k->has_c ? tile->bindings[2] : NULL;
     SP_ELEMENT *y =
         (SP_ELEMENT *)tile->bindings[k->has_c ? 3 : 2] + tile->index[2] * k->rows * k->columns;
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t last = k->rows - first < k->tile_rows ? k->rows : first + k->tile_rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->rows);
     for (int64_t row = first; row < last; row++) {
         for (int64_t column = 0; column < k->columns; column += STRIP) {
             const int64_t left = k->columns - column;

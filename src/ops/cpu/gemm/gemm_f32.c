@@ -213,10 +213,10 @@ static sp_gemm_part find_tile(const sp_gemm_constants *k, const sp_tile *tile)
 {
     sp_gemm_part t = {.panels = (k->columns + PANEL - 1) / PANEL};
     t.whole = k->is_padded ? t.panels : k->columns / PANEL;
-    t.first = tile->index[0] * k->tile_rows;
-    t.last = t.first + k->tile_rows < k->rows ? t.first + k->tile_rows : k->rows;
-    t.panel = tile->index[1] * k->tile_panels;
-    t.end = t.panel + k->tile_panels < t.panels ? t.panel + k->tile_panels : t.panels;
+    t.first = sp_tile_first(tile, 0);
+    t.last = sp_tile_end(tile, 0, k->rows);
+    t.panel = sp_tile_first(tile, 1);
+    t.end = sp_tile_end(tile, 1, t.panels);
     return t;
 }
 

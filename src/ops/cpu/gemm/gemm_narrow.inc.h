@@ -79,8 +79,8 @@ static void SP_OF(narrow_row)(const sp_tile *tile, bool is_packed, int64_t row, 
 static sp_status SP_OF(narrow_product)(const sp_tile *tile, bool is_packed)
 {
     const sp_gemm_constants *k = tile->constants;
-    const int64_t row = tile->index[0] * k->tile_rows, width = k->tile_panels * SP_GEMM_PANEL;
-    const int64_t last = k->rows - row < k->tile_rows ? k->rows : row + k->tile_rows;
+    const int64_t row = sp_tile_first(tile, 0), last = sp_tile_end(tile, 0, k->rows);
+    const int64_t width = (int64_t)tile->size[1] * SP_GEMM_PANEL;
     const int64_t column = tile->index[1] * width;
     const int64_t end = k->columns - column < width ? k->columns : column + width;
     for (int64_t r = row; r < last; r++) SP_OF(narrow_row)(tile, is_packed, r, column, end);

@@ -26,8 +26,8 @@ sp_status SP_KERNEL(look_up_f32)(const sp_tile *tile)
     const float *table = tile->bindings[1];
     const float *c = k->has_c ? tile->bindings[2] : NULL;
     float *y = tile->bindings[k->has_c ? 3 : 2];
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t last = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->rows);
     const int64_t other = SP_PLANTED(look_up_clamps) ? k->depth - 1 : k->depth;
     for (int64_t row = first; row < last; row++) {
         const int64_t index = index_at(tile->bindings[0], k->is_wide, row);

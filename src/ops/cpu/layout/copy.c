@@ -5,9 +5,8 @@
 sp_status SP_KERNEL(copy_bytes)(const sp_tile *tile)
 {
     const sp_flat_constants *k = tile->constants;
-    const int64_t first = tile->index[0] * k->tile_count;
-    const int64_t left = k->count - first;
-    const int64_t n = left < k->tile_count ? left : k->tile_count;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t n = sp_tile_end(tile, 0, k->count) - first;
     if (n > 0) {
         memcpy((char *)tile->bindings[1] + first, (const char *)tile->bindings[0] + first,
                (size_t)n);
@@ -56,8 +55,8 @@ static void copy_parts(const sp_tile *tile, char *whole, void *const *parts, boo
 {
     enum { SHORT_ROW = 256 };
     const sp_concat_constants *k = tile->constants;
-    const int64_t first = tile->index[0] * k->tile_outer;
-    const int64_t last = first + k->tile_outer < k->outer ? first + k->tile_outer : k->outer;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->outer);
     const int64_t together = k->row_bytes <= SHORT_ROW ? last - first : 1;
     for (int64_t row = first; row < last; row += together) {
         for (uint32_t i = 0; i < k->parts; i++) {
@@ -104,9 +103,8 @@ static void fill_elements(void *to, int64_t at, int64_t n, uint64_t value, uint3
 sp_status SP_KERNEL(fill)(const sp_tile *tile)
 {
     const sp_fill_constants *k = tile->constants;
-    const int64_t first = tile->index[0] * k->tile_count;
-    const int64_t left = k->count - first;
-    const int64_t n = left < k->tile_count ? left : k->tile_count;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t n = sp_tile_end(tile, 0, k->count) - first;
     if (n > 0) fill_elements(tile->bindings[0], first, n, k->value, k->element_bytes);
     return SP_OK;
 }
@@ -165,8 +163,8 @@ sp_status SP_KERNEL(pad)(const sp_tile *tile)
     void *y = tile->bindings[k->has_value ? 2 : 1];
     uint64_t value = k->value;
     if (k->has_value) memcpy(&value, tile->bindings[1], k->element_bytes);
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t end = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->rows);
     /* The part of the row that the input's row covers. */
     const int64_t begin = k->lead[last] > 0 ? (k->lead[last] < width ? k->lead[last] : width) : 0;
     int64_t stop = k->lead[last] + k->in[last];

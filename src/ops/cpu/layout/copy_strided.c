@@ -154,8 +154,8 @@ sp_status SP_KERNEL(copy_strided)(const sp_tile *tile)
 {
     const sp_copy_constants *k = tile->constants;
     const uint32_t last = k->rank - 1;
-    int64_t at = tile->index[0] * k->tile_count;
-    const int64_t end = k->count - at < k->tile_count ? k->count : at + k->tile_count;
+    int64_t at = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->count);
     if (at >= end) return SP_OK;
     if (has_planes(k)) {
         copy_planes(tile, at, end);

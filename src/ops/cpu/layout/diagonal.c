@@ -11,8 +11,8 @@ sp_status SP_KERNEL(trilu)(const sp_tile *tile)
 {
     const sp_diagonal_constants *k = tile->constants;
     const int64_t bytes = k->element_bytes, row_bytes = k->columns * bytes;
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t end = k->rows - first < k->tile_rows ? k->rows : first + k->tile_rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->rows);
     for (int64_t row = first; row < end; row++) {
         const char *x = (const char *)tile->bindings[0] + row * row_bytes;
         char *y = (char *)tile->bindings[1] + row * row_bytes;
@@ -31,8 +31,8 @@ sp_status SP_KERNEL(eye)(const sp_tile *tile)
 {
     const sp_diagonal_constants *k = tile->constants;
     const int64_t bytes = k->element_bytes, row_bytes = k->columns * bytes;
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t end = k->rows - first < k->tile_rows ? k->rows : first + k->tile_rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->rows);
     for (int64_t row = first; row < end; row++) {
         char *y = (char *)tile->bindings[0] + row * row_bytes;
         const int64_t at = row % k->matrix_rows + k->diagonal;

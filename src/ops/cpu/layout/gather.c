@@ -7,10 +7,9 @@ typedef struct span {
     int64_t first, end;
 } span;
 
-static span tile_span(int64_t tile, int64_t per_tile, int64_t count)
+static span tile_span(const sp_tile *tile, int64_t count)
 {
-    const int64_t first = tile * per_tile;
-    return (span){first, count - first < per_tile ? count : first + per_tile};
+    return (span){sp_tile_first(tile, 0), sp_tile_end(tile, 0, count)};
 }
 
 /* For constant row sizes the copies are single moves. */
@@ -19,7 +18,7 @@ static SP_ALWAYS_INLINE sp_status gather_rows(const sp_tile *tile, const int64_t
     const sp_gather_constants *k = tile->constants;
     const char *x = tile->bindings[0];
     char *y = tile->bindings[2];
-    const span rows = tile_span(tile->index[0], k->tile_rows, k->outer * k->count);
+    const span rows = tile_span(tile, k->outer * k->count);
     if (rows.first >= rows.end) return SP_OK;
     int64_t outer = rows.first / k->count, at = rows.first % k->count;
     for (int64_t row = rows.first; row < rows.end; row++) {
@@ -71,7 +70,7 @@ static SP_ALWAYS_INLINE sp_status pick_tile(const sp_tile *tile, const int64_t b
 {
     const sp_gather_elements_constants *k = tile->constants;
     const uint32_t last = k->rank - 1;
-    const span all = tile_span(tile->index[0], k->tile_count, k->count);
+    const span all = tile_span(tile, k->count);
     if (all.first >= all.end) return SP_OK;
     sp_walk walk;
     sp_walk_init(&walk, k->rank, k->dims, k->x, k->x, all.first / k->dims[last]);
@@ -106,7 +105,7 @@ sp_status SP_KERNEL(gather_nd)(const sp_tile *tile)
     const sp_gather_nd_constants *k = tile->constants;
     const char *x = tile->bindings[0];
     char *y = tile->bindings[2];
-    const span rows = tile_span(tile->index[0], k->tile_rows, k->rows);
+    const span rows = tile_span(tile, k->rows);
     for (int64_t row = rows.first; row < rows.end; row++) {
         int64_t offset = 0;
         const sp_status status = sp_index_offset(tile->bindings[1], row * k->depth, k->index_bytes,
@@ -138,7 +137,7 @@ static SP_ALWAYS_INLINE void one_hot_tile(const sp_tile *tile, const int64_t byt
     const sp_one_hot_constants *k = tile->constants;
     const char *values = tile->bindings[1];
     char *y = tile->bindings[2];
-    const span rows = tile_span(tile->index[0], k->tile_outer, k->outer);
+    const span rows = tile_span(tile, k->outer);
     const int64_t block = k->depth * k->inner;
     for (int64_t row = rows.first; row < rows.end; row++) {
         char *to = y + row * block * bytes;
@@ -188,7 +187,7 @@ sp_status SP_KERNEL(one_hot)(const sp_tile *tile)
 sp_status SP_KERNEL(range)(const sp_tile *tile)
 {
     const sp_range_constants *k = tile->constants;
-    const span all = tile_span(tile->index[0], k->tile_count, k->count);
+    const span all = tile_span(tile, k->count);
     void *y = tile->bindings[0];
     switch (k->dtype) {
     case SP_F32:

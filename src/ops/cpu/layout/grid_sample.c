@@ -23,8 +23,8 @@ static void sample_pixel(const sp_tile *tile, int64_t at)
 sp_status SP_KERNEL(grid_sample_f32)(const sp_tile *tile)
 {
     const sp_grid_sample_constants *k = tile->constants;
-    const int64_t first = tile->index[0] * k->tile_count;
-    const int64_t end = k->count - first < k->tile_count ? k->count : first + k->tile_count;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->count);
     for (int64_t at = first; at < end; at++) sample_pixel(tile, at);
     return SP_OK;
 }

@@ -119,8 +119,8 @@ static SP_ALWAYS_INLINE void copy_column(const sp_tile *tile, int64_t first, int
 sp_status SP_KERNEL(resize_nearest)(const sp_tile *tile)
 {
     const sp_resize_constants *k = tile->constants;
-    const int64_t first = tile->index[0] * k->tile_outer;
-    const int64_t end = k->outer - first < k->tile_outer ? k->outer : first + k->tile_outer;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->outer);
     for (int64_t at = 0; at < k->out; at++) {
         if (k->element_bytes == 4) copy_column(tile, first, end, at, 4);
         else copy_column(tile, first, end, at, k->element_bytes);

@@ -65,8 +65,8 @@ static void SP_OF(blend_column)(const sp_tile *tile, int64_t first, int64_t end,
 sp_status SP_KERNEL(SP_OF(resize))(const sp_tile *tile)
 {
     const sp_resize_constants *k = tile->constants;
-    const int64_t first = tile->index[0] * k->tile_outer;
-    const int64_t end = k->outer - first < k->tile_outer ? k->outer : first + k->tile_outer;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->outer);
     for (int64_t at = 0; at < k->out; at++) SP_OF(blend_column)(tile, first, end, at);
     return SP_OK;
 }

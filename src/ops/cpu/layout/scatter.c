@@ -119,8 +119,8 @@ sp_status SP_KERNEL(scatter_elements)(const sp_tile *tile)
     char *y = tile->bindings[2];
     int64_t step = 1; /* along the axis, in the updates */
     for (uint32_t i = k->axis + 1; i < k->rank; i++) step *= k->dims[i];
-    const int64_t first = tile->index[0] * k->tile_lines;
-    const int64_t end = k->lines - first < k->tile_lines ? k->lines : first + k->tile_lines;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->lines);
     for (int64_t line = first; line < end; line++) {
         int64_t from, to;
         find_line(k, line, &from, &to);
@@ -143,8 +143,8 @@ sp_status SP_KERNEL(scatter_nd)(const sp_tile *tile)
     const int64_t bytes = (int64_t)sp_dtype_bytes((sp_dtype)k->dtype);
     const char *updates = tile->bindings[1];
     char *y = tile->bindings[2];
-    const int64_t first = tile->index[0] * k->tile_slice;
-    const int64_t n = k->slice - first < k->tile_slice ? k->slice - first : k->tile_slice;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t n = sp_tile_end(tile, 0, k->slice) - first;
     for (int64_t i = 0; i < k->count; i++) {
         int64_t offset = 0;
         const sp_status status = sp_index_offset(tile->bindings[0], i * k->depth, k->index_bytes,

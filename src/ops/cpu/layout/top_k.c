@@ -55,8 +55,8 @@ typedef struct line {
 sp_status SP_KERNEL(top_k)(const sp_tile *tile)
 {
     const sp_top_k_constants *k = tile->constants;
-    const int64_t lines = k->outer * k->inner, first = tile->index[0] * k->tile_lines;
-    const int64_t end = lines - first < k->tile_lines ? lines : first + k->tile_lines;
+    const int64_t lines = k->outer * k->inner, first = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, lines);
     for (int64_t i = first; i < end; i++) {
         const int64_t outer = i / k->inner, inner = i % k->inner;
         const int64_t from = outer * k->axis * k->inner + inner;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "ops/cpu/arch/float_functions.h"
 #include "ops/cpu/gemm/gemm_block.h"
+#include "ops/cpu/recurrent/cell_rows.h"
 
 enum { PANEL = SP_GEMM_PANEL };
 
@@ -336,8 +337,7 @@ static SP_ALWAYS_INLINE sp_status run_layer(const sp_tile *tile, const cell_kind
 {
     const layer l = open_layer(tile);
     const sp_recurrent_constants *k = l.k;
-    const int64_t first = (int64_t)tile->index[0] * SP_CELL_ROWS;
-    const int64_t left = k->rows - first, rows = left < SP_CELL_ROWS ? left : SP_CELL_ROWS;
+    const int64_t first = sp_tile_first(tile, 0), rows = sp_tile_end(tile, 0, k->rows) - first;
     for (int64_t row = first; row < first + rows; row++) {
         const int64_t length = row_length(&l, row), at = state_at(&l, row);
         if (length < 0 || length > k->steps) {

@@ -117,8 +117,8 @@ sp_status SP_KERNEL(lrn_f32)(const sp_tile *tile)
     const float *x = tile->bindings[0];
     float *y = tile->bindings[1];
     const float factor = k->alpha / (float)k->size, bias = k->bias, beta = k->beta;
-    const int64_t begin = tile->index[0] * k->tile_planes;
-    const int64_t end = k->planes - begin < k->tile_planes ? k->planes : begin + k->tile_planes;
+    const int64_t begin = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->planes);
     const float none[COLUMNS] = {0};
     for (int64_t plane = begin; plane < end; plane++) {
         const int64_t c = plane % k->channels, before = (k->size - 1) / 2;
@@ -148,8 +148,8 @@ sp_status SP_KERNEL(standardize_f32)(const sp_tile *tile)
     const sp_binary_constants *k = tile->constants;
     const float *x = tile->bindings[0], *mean = tile->bindings[1], *variance = tile->bindings[2];
     float *y = tile->bindings[3];
-    const int64_t first = tile->index[0] * k->tile_count;
-    const int64_t last = k->count - first < k->tile_count ? k->count : first + k->tile_count;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->count);
     for (int64_t i = first; i < last; i++) {
         int64_t b = 0, rest = i;
         for (uint32_t d = k->rank; d-- > 0;) {

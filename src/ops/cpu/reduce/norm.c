@@ -18,9 +18,8 @@ sp_status SP_KERNEL(batch_norm_f32)(const sp_tile *tile)
     const float *mean = tile->bindings[3], *variance = tile->bindings[4];
     float *y = tile->bindings[5];
     const float epsilon = k->epsilon;
-    int64_t plane = tile->index[0] * k->tile_planes;
-    const int64_t left = k->planes - plane;
-    const int64_t end = plane + (left < k->tile_planes ? left : k->tile_planes);
+    int64_t plane = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->planes);
     while (plane < end) {
         const int64_t c = plane % k->channels;
         if (k->plane > 1) {
@@ -101,8 +100,8 @@ sp_status SP_KERNEL(norm_f32)(const sp_tile *tile)
     float *y = tile->bindings[next++];
     float *mean = k->has_mean ? tile->bindings[next++] : NULL;
     float *inverse = k->has_inverse ? tile->bindings[next++] : NULL;
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t last = k->rows - first < k->tile_rows ? k->rows : first + k->tile_rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->rows);
     for (int64_t row = first; row < last; row++) {
         const int64_t at = row % k->scale_rows * k->scale_row;
         norm_row(k, x + row * k->extent, scale + at, bias ? bias + at : NULL, y + row * k->extent,

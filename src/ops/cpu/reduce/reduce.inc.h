@@ -117,8 +117,8 @@ sp_status SP_KERNEL(SP_OF(reduce))(const sp_tile *tile)
     const SP_ELEMENT *x = tile->bindings[0];
     const SP_ELEMENT *shifts = k->has_shift ? tile->bindings[1] : NULL;
     SP_ELEMENT *y = tile->bindings[k->has_shift ? 2 : 1];
-    int64_t at = tile->index[0] * k->tile_count;
-    const int64_t end = k->count - at < k->tile_count ? k->count : at + k->tile_count;
+    int64_t at = sp_tile_first(tile, 0);
+    const int64_t end = sp_tile_end(tile, 0, k->count);
     if (at >= end) return SP_OK;
     if (!k->is_columns) {
         SP_OF(reduce_rows)(k, x, shifts, y, at, end);

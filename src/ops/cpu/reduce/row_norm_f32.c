@@ -133,8 +133,8 @@ sp_status SP_KERNEL(row_norm_f32)(const sp_tile *tile)
     if (k->has_scale) call.scale = tile->bindings[next++];
     if (k->has_bias) call.bias = tile->bindings[next++];
     float *y = tile->bindings[next];
-    const int64_t first = tile->index[0] * k->tile_rows;
-    const int64_t last = k->rows - first < k->tile_rows ? k->rows : first + k->tile_rows;
+    const int64_t first = sp_tile_first(tile, 0);
+    const int64_t last = sp_tile_end(tile, 0, k->rows);
     int64_t row = first;
     for (; row + ROWS <= last; row += ROWS) {
         norm_rows(&call, x + row * k->extent, ROWS, y + row * k->extent);

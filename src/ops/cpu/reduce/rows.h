@@ -11,8 +11,8 @@
  * of `width` with a struct as iterator. */
 #define SP_FOR_ROWS(k, tile, run)                                                                  \
     do {                                                                                           \
-        int64_t at = (tile)->index[0] * (k)->tile_rows;                                            \
-        const int64_t end = (k)->rows - at < (k)->tile_rows ? (k)->rows : at + (k)->tile_rows;     \
+        int64_t at = sp_tile_first(tile, 0);                                                       \
+        const int64_t end = sp_tile_end(tile, 0, (k)->rows);                                       \
         while (at < end) {                                                                         \
             const int64_t column = at % (k)->inner, left = (k)->inner - column;                    \
             const int64_t first = at / (k)->inner * (k)->extent * (k)->inner + column;             \

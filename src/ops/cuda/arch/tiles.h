@@ -55,6 +55,8 @@
 /* Of a recurrent layer, by one block and by each of a team. */
 #define SP_CUDA_CELL_THREADS 512
 #define SP_CUDA_CELL_TEAM_THREADS 128
+/* Batch rows that a block computes for the whole sequence. */
+#define SP_CUDA_CELL_ROWS 4
 #define SP_CUDA_LANES 32
 #define SP_CUDA_WARPS (SP_CUDA_THREADS / SP_CUDA_LANES)
 /* Elements that a thread of an elementwise kernel processes at once. */

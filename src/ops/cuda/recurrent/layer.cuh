@@ -16,7 +16,7 @@ struct sp_layer {
     int64_t direction, width; /* width: gates * hidden */
     int64_t panel, skip;      /* the first panel, and its columns of another direction */
     int64_t first;            /* row of the batch */
-    int rows;                 /* at most SP_CELL_ROWS */
+    int rows;                 /* at most SP_CUDA_CELL_ROWS */
     bool is_backwards;
 
     __device__ __forceinline__ float *row_h(int row) const
@@ -109,7 +109,7 @@ SP_CUDA_FUNCTION sp_layer sp_open_layer(const sp_gpu_bindings &bindings,
             d * width / SP_GEMM_PANEL,
             d * width % SP_GEMM_PANEL,
             first,
-            left < SP_CELL_ROWS ? (int)left : SP_CELL_ROWS,
+            left < SP_CUDA_CELL_ROWS ? (int)left : SP_CUDA_CELL_ROWS,
             d == 1 || k.is_backwards};
 }
 
@@ -139,7 +139,7 @@ template <class Body> SP_CUDA_FUNCTION void sp_each_gate(const sp_layer &l, Body
 
 /* The left-hand sides of a segment, [step][row]. */
 struct __align__(16) sp_cell_tile {
-    float at[SP_GEMM_SEGMENT * SP_CELL_ROWS];
+    float at[SP_GEMM_SEGMENT * SP_CUDA_CELL_ROWS];
 };
 
 /* Loads steps [begin, begin + count) of h, or of row_c; rows that do not exist are zeros. */
@@ -147,11 +147,11 @@ SP_CUDA_FUNCTION void sp_load_cell_tile(const sp_layer &l, bool is_of_h, int64_t
                                         sp_cell_tile &tile)
 {
 #pragma unroll 1
-    for (int i = threadIdx.x; i < SP_CELL_ROWS * SP_GEMM_SEGMENT; i += l.threads) {
+    for (int i = threadIdx.x; i < SP_CUDA_CELL_ROWS * SP_GEMM_SEGMENT; i += l.threads) {
         const int row = i / SP_GEMM_SEGMENT, step = i % SP_GEMM_SEGMENT;
         if (step >= count) continue;
         const float *from = row < l.rows ? (is_of_h ? l.row_h(row) : l.row_c(row)) : nullptr;
-        tile.at[step * SP_CELL_ROWS + row] = from ? from[begin + step] : 0.0f;
+        tile.at[step * SP_CUDA_CELL_ROWS + row] = from ? from[begin + step] : 0.0f;
     }
 }
 
@@ -167,7 +167,7 @@ SP_CUDA_FUNCTION void sp_multiply_gates(const sp_layer &l, bool is_of_h, int64_t
     for (int64_t block = begin; block < end; block += l.threads) {
         const int64_t column = block + threadIdx.x;
         const float *weights = l.column_at(column);
-        float sum[SP_CELL_ROWS] = {};
+        float sum[SP_CUDA_CELL_ROWS] = {};
 #pragma unroll 1
         for (int64_t from = 0; from < hidden; from += SP_GEMM_SEGMENT) {
             const int64_t left = hidden - from;
@@ -175,24 +175,25 @@ SP_CUDA_FUNCTION void sp_multiply_gates(const sp_layer &l, bool is_of_h, int64_t
             sp_load_cell_tile(l, is_of_h, from, count, tile);
             __syncthreads();
             if (column < end) {
-                float chain[SP_CELL_ROWS] = {};
+                float chain[SP_CUDA_CELL_ROWS] = {};
 #pragma unroll 8
                 for (int i = 0; i < count; i++) {
                     const float weight = __ldg(weights + (from + i) * SP_GEMM_PANEL);
 #pragma unroll
-                    for (int row = 0; row < SP_CELL_ROWS; row++) {
-                        chain[row] = __fmaf_rn(tile.at[i * SP_CELL_ROWS + row], weight, chain[row]);
+                    for (int row = 0; row < SP_CUDA_CELL_ROWS; row++) {
+                        chain[row] =
+                            __fmaf_rn(tile.at[i * SP_CUDA_CELL_ROWS + row], weight, chain[row]);
                     }
                 }
 #pragma unroll
-                for (int row = 0; row < SP_CELL_ROWS; row++) {
+                for (int row = 0; row < SP_CUDA_CELL_ROWS; row++) {
                     sum[row] = __fadd_rn(sum[row], chain[row]);
                 }
             }
             __syncthreads();
         }
 #pragma unroll
-        for (int row = 0; row < SP_CELL_ROWS; row++) {
+        for (int row = 0; row < SP_CUDA_CELL_ROWS; row++) {
             if (row < l.rows && column < end) l.row_gates(row)[column - l.skip] = sum[row];
         }
     }

@@ -221,7 +221,8 @@ SP_CUDA_FUNCTION void sp_run_layers(const sp_gpu_bindings &bindings,
 {
     __shared__ sp_cell_tile tile;
 #pragma unroll 1
-    for (int64_t first = block * SP_CELL_ROWS; first < k.rows; first += blocks * SP_CELL_ROWS) {
+    for (int64_t first = block * SP_CUDA_CELL_ROWS; first < k.rows;
+         first += blocks * SP_CUDA_CELL_ROWS) {
         const sp_layer l = sp_open_layer(bindings, k, blockIdx.y, first, threads);
         sp_check_lengths(bindings, l);
         sp_begin_state(l);

@@ -57,9 +57,10 @@ SP_CUDA_FUNCTION void sp_load_team_left(const sp_team_memory &t)
     const sp_layer &l = t.l;
     float *left = (float *)t.left;
 #pragma unroll 1
-    for (int64_t i = threadIdx.x; i < l.k.hidden * SP_CELL_ROWS; i += SP_CUDA_CELL_TEAM_THREADS) {
-        const int row = (int)(i % SP_CELL_ROWS);
-        left[i] = l.h && row < l.rows ? l.h[l.state_at(row) + i / SP_CELL_ROWS] : 0.0f;
+    for (int64_t i = threadIdx.x; i < l.k.hidden * SP_CUDA_CELL_ROWS;
+         i += SP_CUDA_CELL_TEAM_THREADS) {
+        const int row = (int)(i % SP_CUDA_CELL_ROWS);
+        left[i] = l.h && row < l.rows ? l.h[l.state_at(row) + i / SP_CUDA_CELL_ROWS] : 0.0f;
     }
 }
 
@@ -92,7 +93,7 @@ SP_CUDA_FUNCTION void sp_multiply_team(const sp_team_memory &t, int first, int l
          at += SP_CUDA_CELL_TEAM_THREADS) {
         const int gate = at / t.part, unit = at % t.part;
         if (unit >= l.units) continue;
-        float chain[SP_CELL_ROWS] = {};
+        float chain[SP_CUDA_CELL_ROWS] = {};
         const float *weights = t.weights + at;
 #pragma unroll 16
         for (int i = 0; i < hidden; i++) {
@@ -104,7 +105,7 @@ SP_CUDA_FUNCTION void sp_multiply_team(const sp_team_memory &t, int first, int l
             chain[3] = __fmaf_rn(left.w, weight, chain[3]);
         }
 #pragma unroll
-        for (int row = 0; row < SP_CELL_ROWS; row++) {
+        for (int row = 0; row < SP_CUDA_CELL_ROWS; row++) {
             if (row < l.rows) {
                 l.row_gates(row)[gate * hidden + l.unit + unit] = __fadd_rn(0.0f, chain[row]);
             }
@@ -158,7 +159,8 @@ SP_CUDA_FUNCTION void sp_run_team(const sp_gpu_bindings &bindings, const sp_recu
         return;
     }
 #pragma unroll 1
-    for (int64_t first = team * SP_CELL_ROWS; first < k.rows; first += teams * SP_CELL_ROWS) {
+    for (int64_t first = team * SP_CUDA_CELL_ROWS; first < k.rows;
+         first += teams * SP_CUDA_CELL_ROWS) {
         const sp_layer l = sp_open_layer(bindings, k, blockIdx.y, first, SP_CUDA_CELL_TEAM_THREADS);
         if (rank == 0) sp_check_lengths(bindings, l);
         sp_team_memory t = sp_open_team(l, rank, memory);

@@ -9,8 +9,8 @@
 SP_CUDA_FUNCTION int64_t sp_cuda_cell_team_bytes(const sp_recurrent_constants *k)
 {
     const int64_t part = sp_cuda_tiles(k->hidden, SP_CUDA_TEAM);
-    return (2 * part + k->hidden) * SP_CELL_ROWS * 4 +
-           (k->hidden * k->gates * part + SP_CELL_ROWS * k->scratch_row) * 4;
+    return (2 * part + k->hidden) * SP_CUDA_CELL_ROWS * 4 +
+           (k->hidden * k->gates * part + SP_CUDA_CELL_ROWS * k->scratch_row) * 4;
 }
 
 /* One segment of the depth, of which each block has some units. */

@@ -19,21 +19,14 @@ static sp_status read_axis(const sp_op_call *call, uint32_t *axis)
 
 /* Bindings: x, indices, y. */
 static sp_status emit_gather(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
-                             const void *constants, uint32_t bytes, int64_t count, int64_t per_tile)
+                             const void *constants, uint32_t bytes)
 {
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kernel, constants, bytes, &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_input(dispatch, call, 1);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, count, per_tile);
-}
-
-/* Rows of `bytes` per tile. */
-static int64_t rows_per_tile(int64_t bytes)
-{
-    const int64_t tile_bytes = INT64_C(4) * SP_TILE_ELEMENTS;
-    return bytes < tile_bytes ? tile_bytes / (bytes > 8 ? bytes : 8) : 1;
+    return SP_OK;
 }
 
 /* ---- Gather ---- */
@@ -68,9 +61,7 @@ sp_status sp__gather_lower(const sp_op_call *call, sp_lowering *lowering)
                                             input_bytes(call, 0),
                              .count = (int64_t)sp__shape_count(&call->inputs[1].shape),
                              .index_bytes = input_bytes(call, 1)};
-    k.tile_rows = rows_per_tile(k.inner_bytes);
-    return emit_gather(call, lowering, SP_KERNEL_ID_gather, &k, sizeof(k), k.outer * k.count,
-                       k.tile_rows);
+    return emit_gather(call, lowering, SP_KERNEL_ID_gather, &k, sizeof(k));
 }
 
 /* ---- GatherElements ---- */
@@ -103,8 +94,7 @@ sp_status sp__gather_elements_lower(const sp_op_call *call, sp_lowering *lowerin
     sp_gather_elements_constants k = {.rank = y->rank,
                                       .element_bytes = input_bytes(call, 0),
                                       .index_bytes = input_bytes(call, 1),
-                                      .count = (int64_t)sp__shape_count(y),
-                                      .tile_count = SP_TILE_ELEMENTS / 2};
+                                      .count = (int64_t)sp__shape_count(y)};
     uint32_t axis;
     SP_TRY(read_axis(call, &axis));
     sp__shape_strides(x, k.x);
@@ -112,8 +102,7 @@ sp_status sp__gather_elements_lower(const sp_op_call *call, sp_lowering *lowerin
     k.axis_stride = k.x[axis];
     k.x[axis] = 0;
     for (uint32_t i = 0; i < y->rank; i++) k.dims[i] = y->dims[i];
-    return emit_gather(call, lowering, SP_KERNEL_ID_gather_elements, &k, sizeof(k), k.count,
-                       k.tile_count);
+    return emit_gather(call, lowering, SP_KERNEL_ID_gather_elements, &k, sizeof(k));
 }
 
 /* ---- GatherND ---- */
@@ -176,8 +165,7 @@ sp_status sp__gather_nd_lower(const sp_op_call *call, sp_lowering *lowering)
         k.dims[i] = x->dims[batch + i];
         k.strides[i] = strides[batch + i] * bytes;
     }
-    k.tile_rows = rows_per_tile(k.slice_bytes);
-    return emit_gather(call, lowering, SP_KERNEL_ID_gather_nd, &k, sizeof(k), k.rows, k.tile_rows);
+    return emit_gather(call, lowering, SP_KERNEL_ID_gather_nd, &k, sizeof(k));
 }
 
 /* ---- OneHot ---- */
@@ -240,14 +228,12 @@ sp_status sp__one_hot_lower(const sp_op_call *call, sp_lowering *lowering)
                               .depth = call->outputs[0].shape.dims[axis],
                               .inner =
                                   (int64_t)sp__shape_range_count(indices, axis, indices->rank)};
-    const int64_t block = k.depth * k.inner;
-    k.tile_outer = block < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / block : 1;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_one_hot, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_input(dispatch, call, INPUT_VALUES);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.outer, k.tile_outer);
+    return SP_OK;
 }
 
 /* ---- rows ---- */

@@ -37,13 +37,12 @@ static sp_status bad_updates(const sp_op_call *call)
 
 static sp_status emit_copy(const sp_op_call *call, sp_lowering *lowering)
 {
-    const sp_flat_constants k = {.count = (int64_t)call->outputs[0].bytes,
-                                 .tile_count = INT64_C(4) * SP_TILE_ELEMENTS};
+    const sp_flat_constants k = {.count = (int64_t)call->outputs[0].bytes};
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_bytes, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return SP_OK;
 }
 
 /* The operands of the updates; y has a copy of the data. */
@@ -63,8 +62,7 @@ static sp_status scatter_begin(const sp_op_call *call, sp_lowering *lowering, ui
 }
 
 static sp_status emit_updates(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
-                              const void *constants, uint32_t bytes, int64_t count,
-                              int64_t per_tile, const scatter_terms *terms)
+                              const void *constants, uint32_t bytes, const scatter_terms *terms)
 {
     sp_dispatch *dispatch;
     sp_operand y = terms->y.operand;
@@ -73,7 +71,6 @@ static sp_status emit_updates(const sp_op_call *call, sp_lowering *lowering, sp_
     sp__lower_bind_input(dispatch, call, INPUT_INDICES);
     sp__lower_bind(dispatch, terms->updates.operand);
     sp__lower_bind(dispatch, y);
-    SP_TRY(sp__lower_cover(dispatch, count, per_tile));
     return sp__emit_result(call, lowering, &terms->y);
 }
 
@@ -114,9 +111,7 @@ sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *loweri
     for (uint32_t i = 0; i < k.rank; i++) k.dims[i] = indices->shape.dims[i];
     const int64_t length = k.dims[k.axis];
     k.lines = (int64_t)sp__shape_count(&indices->shape) / length;
-    k.tile_lines = length < SP_TILE_ELEMENTS / 4 ? SP_TILE_ELEMENTS / 4 / length : 1;
-    return emit_updates(call, lowering, SP_KERNEL_ID_scatter_elements, &k, sizeof(k), k.lines,
-                        k.tile_lines, &terms);
+    return emit_updates(call, lowering, SP_KERNEL_ID_scatter_elements, &k, sizeof(k), &terms);
 }
 
 /* ---- ScatterND ---- */
@@ -185,8 +180,7 @@ static bool find_slice(const sp_op_value *indices, const sp_scatter_nd_constants
     if (indices->data == NULL || lead + 1 > SP_KERNEL_RANK) return false;
     *out = (sp_copy_constants){.rank = lead + 1,
                                .element_bytes = (uint32_t)sp_dtype_bytes((sp_dtype)k->dtype),
-                               .count = k->count * k->slice,
-                               .tile_count = SP_TILE_ELEMENTS};
+                               .count = k->count * k->slice};
     if (!find_place(indices, k, 0, &out->y_first)) return false;
     int64_t weight = 1;
     for (uint32_t i = lead; i-- > 0; weight *= out->dims[i]) {
@@ -223,7 +217,7 @@ static sp_status emit_slice(const sp_op_call *call, sp_lowering *lowering, sp_co
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, k, sizeof *k, &dispatch));
     sp__lower_bind_input(dispatch, call, INPUT_UPDATES);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k->count, k->tile_count);
+    return SP_OK;
 }
 
 sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -248,10 +242,7 @@ sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     SP_TRY(scatter_begin(call, lowering, k.reduction, &terms));
     k.dtype = terms.y.dtype;
-    /* All updates of an element are in one tile: tiles split the slices, not their number. */
-    k.tile_slice = SP_TILE_ELEMENTS / k.count > 256 ? SP_TILE_ELEMENTS / k.count : 256;
-    return emit_updates(call, lowering, SP_KERNEL_ID_scatter_nd, &k, sizeof(k), k.slice,
-                        k.tile_slice, &terms);
+    return emit_updates(call, lowering, SP_KERNEL_ID_scatter_nd, &k, sizeof(k), &terms);
 }
 
 /* ---- rows ---- */

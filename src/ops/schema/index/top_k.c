@@ -41,14 +41,12 @@ sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering)
     k.outer = (int64_t)sp__shape_range_count(x, 0, axis);
     k.axis = x->dims[axis];
     k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
-    const int64_t lines = k.outer * k.inner, cost = k.axis * 8;
-    k.tile_lines = cost < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / cost : 1;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_top_k, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 1);
-    return sp__lower_cover(dispatch, lines, k.tile_lines);
+    return SP_OK;
 }
 
 const char *sp__top_k_rows(const sp_rows_call *call)

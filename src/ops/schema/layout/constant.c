@@ -96,13 +96,12 @@ sp_status sp__constant_of_shape_lower(const sp_op_call *call, sp_lowering *lower
     const sp_op_value *y = &call->outputs[0];
     const sp_attribute *value = sp__attribute_find(call->attributes, "value");
     sp_fill_constants k = {.count = (int64_t)sp__shape_count(&y->shape),
-                           .tile_count = SP_TILE_ELEMENTS,
                            .element_bytes = (uint32_t)sp_dtype_bytes(y->dtype)};
     if (value) memcpy(&k.value, value->as.tensors->data, k.element_bytes);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_fill, &k, sizeof(k), &dispatch));
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return SP_OK;
 }
 
 /* All elements of ConstantOfShape are equal, so the rows may be anywhere along the axis that grows.

@@ -15,7 +15,6 @@ sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
     if (call->outputs[0].bytes == 0) return SP_OK;
     k->element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype);
     k->count = (int64_t)sp__shape_count(&call->outputs[0].shape);
-    k->tile_count = SP_TILE_ELEMENTS;
     k->rank = sp__collapse(k->rank, k->dims, k->x, k->y);
     const bool is_plain = k->rank == 1 && (k->x[0] == 1 || k->dims[0] == 1);
     if (is_plain && call->inputs[0].bytes == call->outputs[0].bytes) {
@@ -26,7 +25,7 @@ sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, k, sizeof(*k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k->count, k->tile_count);
+    return SP_OK;
 }
 
 /* ---- Concat ---- */
@@ -139,8 +138,6 @@ static sp_concat_constants concat_constants(const sp_op_value *whole, uint32_t a
         .outer = (int64_t)sp__shape_range_count(shape, 0, axis),
         .row_bytes = (int64_t)(*step_bytes * (uint64_t)shape->dims[axis]),
     };
-    const int64_t tile_bytes = INT64_C(4) * SP_TILE_ELEMENTS;
-    k.tile_outer = k.row_bytes > 0 && k.row_bytes < tile_bytes ? tile_bytes / k.row_bytes : 1;
     return k;
 }
 
@@ -172,7 +169,6 @@ static sp_status lower_parts(const sp_op_call *call, sp_lowering *lowering, bool
             else sp__lower_bind_input(dispatch, call, first + i);
         }
         if (!is_split) sp__lower_bind_output(dispatch, call, 0);
-        SP_TRY(sp__lower_cover(dispatch, k.outer, k.tile_outer));
     }
     return SP_OK;
 }

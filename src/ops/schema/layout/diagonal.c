@@ -18,7 +18,6 @@ static void set_rows(const sp_shape *shape, sp_diagonal_constants *k)
     k->columns = shape->dims[shape->rank - 1];
     k->matrix_rows = shape->dims[shape->rank - 2];
     k->rows = (int64_t)sp__shape_range_count(shape, 0, shape->rank - 1);
-    k->tile_rows = k->columns < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / k->columns : 1;
 }
 
 /* ---- Trilu ---- */
@@ -54,7 +53,7 @@ sp_status sp__trilu_lower(const sp_op_call *call, sp_lowering *lowering)
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_trilu, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.rows, k.tile_rows);
+    return SP_OK;
 }
 
 const char *sp__trilu_rows(const sp_rows_call *call)
@@ -94,5 +93,5 @@ sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering)
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_eye, &k, sizeof(k), &dispatch));
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.rows, k.tile_rows);
+    return SP_OK;
 }

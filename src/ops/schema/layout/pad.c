@@ -98,14 +98,17 @@ sp_status sp__pad_infer(sp_op_call *call)
 }
 
 /* Joins dimension i, which is not padded, with the one before it, if that one is not either, or is
- * padded with a constant: rows get longer and fewer, up to those of a tile. */
+ * padded with a constant: rows get longer and fewer, up to MOST_JOINED elements, since a row is
+ * copied by one thread. */
+enum { MOST_JOINED = 65536 };
+
 static bool join_dimension(const sp_shape *x, uint32_t i, bool is_constant, sp_pad_constants *k)
 {
     const uint32_t last = k->rank - 1;
     const bool is_last_padded = k->lead[last] != 0 || k->in[last] != k->out[last];
     int64_t lead;
     if (is_last_padded && !is_constant && !SP_PLANTED(pad_joins_edges)) return false;
-    if (k->out[last] > SP_TILE_ELEMENTS / x->dims[i]) return false;
+    if (k->out[last] > MOST_JOINED / x->dims[i]) return false;
     if (__builtin_mul_overflow(k->lead[last], x->dims[i], &lead)) return false;
     k->in[last] *= x->dims[i];
     k->out[last] *= x->dims[i];
@@ -148,13 +151,12 @@ sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     const int64_t width = k.out[k.rank - 1];
     k.rows = (int64_t)sp__shape_count(y) / width;
-    k.tile_rows = width < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / width : 1;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_pad, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     if (k.has_value) sp__lower_bind_input(dispatch, call, INPUT_VALUE);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.rows, k.tile_rows);
+    return SP_OK;
 }
 
 /* No pad along the batch axis; along each other axis the same for any number of rows. */

@@ -76,25 +76,25 @@ static sp_status lower_two(const sp_op_call *call, sp_lowering *lowering, const 
     return sp__emit_result(call, lowering, &y);
 }
 
-#define LOWER(name, tile, ...)                                                                     \
-    static const sp_kernel_set name##_kernels = {.of = {__VA_ARGS__}, .tile_count = tile};         \
+#define LOWER(name, ...)                                                                           \
+    static const sp_kernel_set name##_kernels = {.of = {__VA_ARGS__}};                             \
     sp_status sp__##name##_lower(const sp_op_call *call, sp_lowering *lowering)                    \
     {                                                                                              \
         return lower_two(call, lowering, &name##_kernels, 0);                                      \
     }
 
-LOWER(add, SP_TILE_ELEMENTS, SP_SET_FLOATS(add), SP_SET_INTS_AS_SIGNED(add))
-LOWER(sub, SP_TILE_ELEMENTS, SP_SET_FLOATS(sub), SP_SET_INTS_AS_SIGNED(sub))
-LOWER(mul, SP_TILE_ELEMENTS, SP_SET_FLOATS(mul), SP_SET_INTS_AS_SIGNED(mul))
-LOWER(div, SP_TILE_ELEMENTS, SP_SET_FLOATS(div), SP_SET_SIGNED(div), SP_SET_UNSIGNED(div))
-LOWER(equal, SP_TILE_ELEMENTS, SP_SET_FLOATS(equal),
+LOWER(add, SP_SET_FLOATS(add), SP_SET_INTS_AS_SIGNED(add))
+LOWER(sub, SP_SET_FLOATS(sub), SP_SET_INTS_AS_SIGNED(sub))
+LOWER(mul, SP_SET_FLOATS(mul), SP_SET_INTS_AS_SIGNED(mul))
+LOWER(div, SP_SET_FLOATS(div), SP_SET_SIGNED(div), SP_SET_UNSIGNED(div))
+LOWER(equal, SP_SET_FLOATS(equal),
       SP_SET_INTS_AS_SIGNED(equal), [SP_BOOL] = SP_KERNEL_ID_equal_bool)
-LOWER(less, SP_TILE_ELEMENTS, SP_SET_FLOATS(less), SP_SET_SIGNED(less), SP_SET_UNSIGNED(less))
-LOWER(less_or_equal, SP_TILE_ELEMENTS, SP_SET_FLOATS(less_or_equal), SP_SET_SIGNED(less_or_equal),
+LOWER(less, SP_SET_FLOATS(less), SP_SET_SIGNED(less), SP_SET_UNSIGNED(less))
+LOWER(less_or_equal, SP_SET_FLOATS(less_or_equal), SP_SET_SIGNED(less_or_equal),
       SP_SET_UNSIGNED(less_or_equal))
-LOWER(and, SP_TILE_ELEMENTS, [SP_BOOL] = SP_KERNEL_ID_and_bool)
-LOWER(or, SP_TILE_ELEMENTS, [SP_BOOL] = SP_KERNEL_ID_or_bool)
-LOWER(xor, SP_TILE_ELEMENTS, [SP_BOOL] = SP_KERNEL_ID_xor_bool)
+LOWER(and, [SP_BOOL] = SP_KERNEL_ID_and_bool)
+LOWER(or, [SP_BOOL] = SP_KERNEL_ID_or_bool)
+LOWER(xor, [SP_BOOL] = SP_KERNEL_ID_xor_bool)
 
 /* a > b is b < a. */
 sp_status sp__greater_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -111,11 +111,9 @@ sp_status sp__greater_or_equal_lower(const sp_op_call *call, sp_lowering *loweri
 
 sp_status sp__mod_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    static const sp_kernel_set mod = {.of = {SP_SET_SIGNED(mod), SP_SET_UNSIGNED(mod)},
-                                      .tile_count = SP_TILE_ELEMENTS};
+    static const sp_kernel_set mod = {.of = {SP_SET_SIGNED(mod), SP_SET_UNSIGNED(mod)}};
     static const sp_kernel_set fmod = {
-        .of = {SP_SET_FLOATS(fmod), SP_SET_SIGNED(fmod), SP_SET_UNSIGNED(mod)},
-        .tile_count = SP_TILE_ELEMENTS};
+        .of = {SP_SET_FLOATS(fmod), SP_SET_SIGNED(fmod), SP_SET_UNSIGNED(mod)}};
     const bool is_fmod = sp__attribute_int(call->attributes, "fmod", 0) != 0;
     return lower_two(call, lowering, is_fmod ? &fmod : &mod, 0);
 }
@@ -156,8 +154,7 @@ sp_status sp__prelu_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     static const sp_kernel_set set = {
         .of = {SP_SET_FLOATS(prelu), [SP_I32] = SP_KERNEL_ID_prelu_i32,
-               [SP_I64] = SP_KERNEL_ID_prelu_i64},
-        .tile_count = SP_TILE_ELEMENTS};
+               [SP_I64] = SP_KERNEL_ID_prelu_i64}};
     const sp_dtype dtype = call->inputs[0].dtype;
     if (dtype == SP_U32 || dtype == SP_U64) { /* never negative */
         sp__lower_alias(lowering, 0);
@@ -193,10 +190,8 @@ static sp_dtype pow_type(sp_dtype base, sp_dtype exponent)
 
 sp_status sp__pow_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(pow), [SP_I64] = SP_KERNEL_ID_pow_i64},
-                                      .tile_count = SP_TILE_EVALUATIONS};
-    static const sp_kernel_set unsigned_set = {.of = {[SP_I64] = SP_KERNEL_ID_pow_u64},
-                                               .tile_count = SP_TILE_EVALUATIONS};
+    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(pow), [SP_I64] = SP_KERNEL_ID_pow_i64}};
+    static const sp_kernel_set unsigned_set = {.of = {[SP_I64] = SP_KERNEL_ID_pow_u64}};
     if (call->outputs[0].bytes == 0) return SP_OK;
     sp_term base = sp__term_input(call, 0), exponent = sp__term_input(call, 1);
     const sp_dtype type = pow_type(base.dtype, exponent.dtype);
@@ -242,8 +237,7 @@ static sp_status emit_chain(const sp_op_call *call, sp_lowering *lowering, const
 static sp_status lower_chain(const sp_op_call *call, sp_lowering *lowering,
                              const sp_kernel_set *set, bool is_mean)
 {
-    static const sp_kernel_set divide = {.of = {SP_SET_FLOATS(divide)},
-                                         .tile_count = SP_TILE_ELEMENTS};
+    static const sp_kernel_set divide = {.of = {SP_SET_FLOATS(divide)}};
     if (call->input_count == 1) {
         sp__lower_alias(lowering, 0);
         return SP_OK;
@@ -261,7 +255,7 @@ static sp_status lower_chain(const sp_op_call *call, sp_lowering *lowering,
 #define LOWER_CHAIN(name, is_mean, ...)                                                            \
     sp_status sp__##name##_lower(const sp_op_call *call, sp_lowering *lowering)                    \
     {                                                                                              \
-        static const sp_kernel_set set = {.of = {__VA_ARGS__}, .tile_count = SP_TILE_ELEMENTS};    \
+        static const sp_kernel_set set = {.of = {__VA_ARGS__}};                                    \
         return lower_chain(call, lowering, &set, is_mean);                                         \
     }
 

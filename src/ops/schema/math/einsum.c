@@ -130,8 +130,7 @@ static sp_copy_constants copy_of(const sp_op_call *call, const sp_equation *e, c
 {
     sp_copy_constants k = {.rank = order->count,
                            .element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype),
-                           .count = count_of(e, order),
-                           .tile_count = SP_TILE_ELEMENTS};
+                           .count = count_of(e, order)};
     int64_t stride = 1;
     for (uint32_t i = order->count; i-- > 0;) {
         k.dims[i] = e->sizes[order->at[i]];
@@ -157,7 +156,7 @@ static sp_status emit_copy(sp_lowering *lowering, const sp_copy_constants *k, sp
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, k, sizeof(*k), &dispatch));
     sp__lower_bind(dispatch, from);
     sp__lower_bind(dispatch, to);
-    return sp__lower_cover(dispatch, k->count, k->tile_count);
+    return SP_OK;
 }
 
 static sp_operand scratch_of(sp_lowering *lowering, uint64_t bytes)
@@ -174,12 +173,11 @@ static sp_status emit_fill(const sp_op_call *call, sp_lowering *lowering, uint64
     const uint32_t element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype);
     const sp_fill_constants k = {.value = value,
                                  .count = (int64_t)(to.bytes / element_bytes),
-                                 .tile_count = SP_TILE_ELEMENTS,
                                  .element_bytes = element_bytes};
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_fill, &k, sizeof(k), &dispatch));
     sp__lower_bind(dispatch, to);
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return SP_OK;
 }
 
 /* Operand `index` as matrices, for reading. The second operand of an Einsum of one input is ones.
@@ -234,16 +232,12 @@ static sp_status emit_product(const sp_op_call *call, sp_lowering *lowering, con
     const bool is_f32 = call->inputs[0].dtype == SP_F32;
     const sp_kernel_id kernel =
         is_f32 ? SP_KERNEL_ID_gemm_f32 : sp__gemm_any_kernel(call->inputs[0].dtype);
-    if (is_f32) sp__gemm_choose_tile(&k.gemm);
-    else sp__gemm_any_choose_tile(&k.gemm);
     const uint32_t bytes = is_f32 ? sizeof(k.gemm) : sizeof(k);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kernel, &k, bytes, &dispatch));
     dispatch->multiply_adds = (uint64_t)(k.gemm.rows * k.gemm.columns * batch) * call->depth;
     for (int i = 0; i < 3; i++) sp__lower_bind(dispatch, bindings[i]);
-    if (is_f32) return sp__gemm_grid(&k.gemm, (uint64_t)batch, dispatch);
-    const uint64_t tiles = sp__lower_tiles((uint64_t)k.gemm.rows, (uint64_t)k.gemm.tile_rows);
-    return sp__lower_grid(dispatch, tiles, 1, (uint64_t)batch);
+    return SP_OK;
 }
 
 /* The strides of a contiguous value in this order, by label. */

@@ -45,31 +45,28 @@ static void term_bind(sp_dispatch *dispatch, const sp_term *term, bool is_write)
 
 /* A dispatch of a flat kernel. */
 static sp_status emit_flat(sp_lowering *lowering, sp_kernel_id kernel, const void *constants,
-                           uint32_t bytes, const sp_term *x, const sp_term *y, int64_t tile_count)
+                           uint32_t bytes, const sp_term *x, const sp_term *y)
 {
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kernel, constants, bytes, &dispatch));
     term_bind(dispatch, x, false);
     term_bind(dispatch, y, true);
-    return sp__lower_cover(dispatch, (int64_t)sp__shape_count(&y->shape), tile_count);
+    return SP_OK;
 }
 
 sp_status sp__emit_unary(sp_lowering *lowering, const sp_kernel_set *set, const sp_term *x,
                          const sp_term *y)
 {
-    const sp_flat_constants k = {.count = (int64_t)sp__shape_count(&y->shape),
-                                 .tile_count = set->tile_count};
-    return emit_flat(lowering, set->of[x->dtype], &k, sizeof(k), x, y, k.tile_count);
+    const sp_flat_constants k = {.count = (int64_t)sp__shape_count(&y->shape)};
+    return emit_flat(lowering, set->of[x->dtype], &k, sizeof(k), x, y);
 }
 
 sp_status sp__emit_function(sp_lowering *lowering, const sp_kernel_set *set, const sp_term *x,
                             double alpha, double beta, const sp_term *y)
 {
-    const sp_function_constants k = {.count = (int64_t)sp__shape_count(&y->shape),
-                                     .tile_count = set->tile_count,
-                                     .alpha = alpha,
-                                     .beta = beta};
-    return emit_flat(lowering, set->of[x->dtype], &k, sizeof(k), x, y, k.tile_count);
+    const sp_function_constants k = {
+        .count = (int64_t)sp__shape_count(&y->shape), .alpha = alpha, .beta = beta};
+    return emit_flat(lowering, set->of[x->dtype], &k, sizeof(k), x, y);
 }
 
 sp_status sp__emit_cast(sp_lowering *lowering, const sp_term *x, const sp_term *y)
@@ -81,18 +78,15 @@ sp_status sp__emit_cast(sp_lowering *lowering, const sp_term *x, const sp_term *
                                            SP_SET_SIGNED(cast),
                                            SP_SET_UNSIGNED(cast),
                                            [SP_BOOL] = SP_KERNEL_ID_cast_bool};
-    const sp_cast_constants k = {.count = (int64_t)sp__shape_count(&y->shape),
-                                 .tile_count = SP_TILE_ELEMENTS,
-                                 .to = y->dtype};
-    return emit_flat(lowering, kernels[x->dtype], &k, sizeof(k), x, y, k.tile_count);
+    const sp_cast_constants k = {.count = (int64_t)sp__shape_count(&y->shape), .to = y->dtype};
+    return emit_flat(lowering, kernels[x->dtype], &k, sizeof(k), x, y);
 }
 
 sp_status sp__emit_binary(sp_lowering *lowering, const sp_kernel_set *set, const sp_term *a,
                           const sp_term *b, const sp_term *y)
 {
     const sp_shape *shape = &y->shape;
-    sp_binary_constants k = {.count = (int64_t)sp__shape_count(shape),
-                             .tile_count = set->tile_count};
+    sp_binary_constants k = {.count = (int64_t)sp__shape_count(shape)};
     for (uint32_t i = 0; i < shape->rank; i++) k.dims[i] = shape->dims[i];
     sp__shape_broadcast_strides(&a->shape, shape, k.a);
     sp__shape_broadcast_strides(&b->shape, shape, k.b);
@@ -102,7 +96,7 @@ sp_status sp__emit_binary(sp_lowering *lowering, const sp_kernel_set *set, const
     term_bind(dispatch, a, false);
     term_bind(dispatch, b, false);
     term_bind(dispatch, y, true);
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return SP_OK;
 }
 
 sp_status sp__emit_convert(sp_lowering *lowering, const sp_term *x, sp_dtype dtype, sp_term *out)

@@ -20,7 +20,6 @@ typedef struct sp_term {
  * no elementwise kernel. */
 typedef struct sp_kernel_set {
     sp_kernel_id of[SP_BOOL + 1];
-    int64_t tile_count;
 } sp_kernel_set;
 
 #define SP_SET_F32(op) [SP_F32] = SP_KERNEL_ID_##op##_f32

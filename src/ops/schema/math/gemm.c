@@ -119,7 +119,6 @@ static sp_status emit_narrow(const sp_op_call *call, sp_lowering *lowering, sp_g
                             narrow_bytes(call->precision, k->depth, k->rows)));
     }
     k->is_padded = k->is_b_constant = true;
-    sp__gemm_choose_tile(k);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, is_packed ? kernels->of_packed : kernels->product, k,
                               sizeof(*k), &dispatch));
@@ -129,31 +128,7 @@ static sp_status emit_narrow(const sp_op_call *call, sp_lowering *lowering, sp_g
     sp__lower_bind_packed(dispatch, 1, narrow_bytes(call->precision, k->depth, k->columns));
     if (k->has_c) sp__lower_bind_input(dispatch, call, 2);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__gemm_grid(k, 1, dispatch);
-}
-
-/* Fewer rows than that take the time in which b is read, whose bytes bound the tile then. */
-#define FEW_ROWS 16
-
-/* Both are multiples of 4, which the kernel computes at once. */
-void sp__gemm_choose_tile(sp_gemm_constants *k)
-{
-    const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
-    const int64_t budget = SP_TILE_PRODUCTS / ((k->depth > 0 ? k->depth : 1) * SP_GEMM_PANEL) + 1;
-    const int64_t rows = k->rows < FEW_ROWS ? FEW_ROWS : k->rows < 32 ? k->rows : 32;
-    k->tile_panels = budget / rows / 4 * 4;
-    if (k->tile_panels < 4) k->tile_panels = 4;
-    if (k->tile_panels > panels) k->tile_panels = panels > 0 ? panels : 1;
-    k->tile_rows = budget / k->tile_panels / 4 * 4;
-    if (k->tile_rows < 4) k->tile_rows = 4;
-}
-
-/* All rows of some panels, then the next panels: b is larger than a few rows of a. */
-sp_status sp__gemm_grid(const sp_gemm_constants *k, uint64_t batch, sp_dispatch *dispatch)
-{
-    const uint64_t panels = sp__lower_tiles((uint64_t)k->columns, SP_GEMM_PANEL);
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows),
-                          sp__lower_tiles(panels, (uint64_t)k->tile_panels), batch);
+    return SP_OK;
 }
 
 sp_kernel_id sp__gemm_any_kernel(sp_dtype dtype)
@@ -167,12 +142,6 @@ sp_kernel_id sp__gemm_any_kernel(sp_dtype dtype)
     return kernels[dtype];
 }
 
-void sp__gemm_any_choose_tile(sp_gemm_constants *k)
-{
-    const int64_t row = (k->depth > 0 ? k->depth : 1) * k->columns;
-    k->tile_rows = SP_TILE_PRODUCTS / row + 1;
-}
-
 /* Types other than f32; b is not packed. */
 static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
                                const sp_gemm_constants *gemm, bool is_transposed, uint64_t batch)
@@ -180,7 +149,6 @@ static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
     sp_gemm_any_constants k = {.gemm = *gemm};
     k.gemm.b_depth = is_transposed ? 1 : gemm->columns;
     k.b_column = is_transposed ? gemm->depth : 1;
-    sp__gemm_any_choose_tile(&k.gemm);
     sp_dispatch *dispatch;
     const sp_kernel_id kernel = sp__gemm_any_kernel(call->inputs[0].dtype);
     SP_TRY(sp__lower_dispatch(lowering, kernel, &k, sizeof(k), &dispatch));
@@ -189,8 +157,7 @@ static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
     sp__lower_bind_input(dispatch, call, 1);
     if (gemm->has_c) sp__lower_bind_input(dispatch, call, 2);
     sp__lower_bind_output(dispatch, call, 0);
-    const uint64_t tiles = sp__lower_tiles((uint64_t)gemm->rows, (uint64_t)k.gemm.tile_rows);
-    return sp__lower_grid(dispatch, tiles, 1, batch);
+    return SP_OK;
 }
 
 /* Emits the product; the caller has set all fields for a, c and the batch in `k`. */
@@ -209,7 +176,6 @@ static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gem
     k->is_b_constant = call->inputs[1].is_packed;
     k->b_depth = is_packed ? SP_GEMM_PANEL : k->columns;
     k->b_panel = is_packed ? SP_GEMM_PANEL * k->depth : SP_GEMM_PANEL;
-    sp__gemm_choose_tile(k);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_f32, k, sizeof(*k), &dispatch));
     dispatch->multiply_adds = gemm_multiply_adds(k, batch);
@@ -223,7 +189,7 @@ static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gem
     }
     if (k->has_c) sp__lower_bind_input(dispatch, call, 2);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__gemm_grid(k, batch, dispatch);
+    return SP_OK;
 }
 
 /* ---- Gemm ---- */

@@ -28,8 +28,7 @@ sp_status sp__where_lower(const sp_op_call *call, sp_lowering *lowering)
                                            [8] = SP_KERNEL_ID_where_64};
     const sp_op_value *out = &call->outputs[0];
     if (out->bytes == 0) return SP_OK;
-    sp_select_constants k = {.count = (int64_t)sp__shape_count(&out->shape),
-                             .tile_count = SP_TILE_ELEMENTS};
+    sp_select_constants k = {.count = (int64_t)sp__shape_count(&out->shape)};
     int64_t *const strides[] = {k.condition, k.x, k.y};
     for (uint32_t i = 0; i < out->shape.rank; i++) k.dims[i] = out->shape.dims[i];
     for (uint32_t i = 0; i < 3; i++) {
@@ -44,7 +43,7 @@ sp_status sp__where_lower(const sp_op_call *call, sp_lowering *lowering)
     for (uint32_t i = 3; i-- > 1;) {
         if (sp__shape_equal(&call->inputs[i].shape, &out->shape)) sp__lower_in_place(lowering, i);
     }
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return SP_OK;
 }
 
 /* ---- Expand ---- */
@@ -71,8 +70,7 @@ sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering)
         return SP_OK;
     }
     sp_copy_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(y->dtype),
-                           .count = (int64_t)sp__shape_count(&y->shape),
-                           .tile_count = SP_TILE_ELEMENTS};
+                           .count = (int64_t)sp__shape_count(&y->shape)};
     for (uint32_t i = 0; i < y->shape.rank; i++) k.dims[i] = y->shape.dims[i];
     sp__shape_broadcast_strides(&x->shape, &y->shape, k.x);
     sp__shape_strides(&y->shape, k.y);
@@ -81,7 +79,7 @@ sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering)
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return SP_OK;
 }
 
 /* ---- Cast ---- */
@@ -159,20 +157,18 @@ sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering)
         return SP_OK;
     }
     const sp_op_value *mask = &call->outputs[OUTPUT_MASK];
-    const sp_flat_constants copy = {.count = (int64_t)call->inputs[0].bytes, .tile_count = 1 << 20};
+    const sp_flat_constants copy = {.count = (int64_t)call->inputs[0].bytes};
     const sp_fill_constants fill = {.value = sp__lower_one(mask->dtype),
                                     .count = (int64_t)sp__shape_count(&mask->shape),
-                                    .tile_count = SP_TILE_ELEMENTS,
                                     .element_bytes = (uint32_t)sp_dtype_bytes(mask->dtype)};
     if (mask->bytes == 0) return SP_OK;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_bytes, &copy, sizeof(copy), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    SP_TRY(sp__lower_cover(dispatch, copy.count, copy.tile_count));
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_fill, &fill, sizeof(fill), &dispatch));
     sp__lower_bind_output(dispatch, call, OUTPUT_MASK);
-    return sp__lower_cover(dispatch, fill.count, fill.tile_count);
+    return SP_OK;
 }
 
 /* ---- rows ---- */

@@ -24,48 +24,47 @@ static sp_status lower_unary(const sp_op_call *call, sp_lowering *lowering,
     return sp__emit_result(call, lowering, &y);
 }
 
-#define LOWER(name, tile, ...)                                                                     \
+#define LOWER(name, ...)                                                                           \
     sp_status sp__##name##_lower(const sp_op_call *call, sp_lowering *lowering)                    \
     {                                                                                              \
-        static const sp_kernel_set set = {.of = {__VA_ARGS__}, .tile_count = tile};                \
+        static const sp_kernel_set set = {.of = {__VA_ARGS__}};                                    \
         return lower_unary(call, lowering, &set);                                                  \
     }
 
-LOWER(relu, SP_TILE_ELEMENTS, SP_SET_FLOATS(relu), SP_SET_SIGNED(relu))
-LOWER(neg, SP_TILE_ELEMENTS, SP_SET_FLOATS(neg), SP_SET_SIGNED(neg))
-LOWER(sign, SP_TILE_ELEMENTS, SP_SET_FLOATS(sign), SP_SET_SIGNED(sign), SP_SET_UNSIGNED(sign))
-LOWER(sqrt, SP_TILE_ELEMENTS, SP_SET_FLOATS(sqrt))
-LOWER(reciprocal, SP_TILE_ELEMENTS, SP_SET_FLOATS(reciprocal))
-LOWER(ceil, SP_TILE_ELEMENTS, SP_SET_FLOATS(ceil))
-LOWER(floor, SP_TILE_ELEMENTS, SP_SET_FLOATS(floor))
-LOWER(round, SP_TILE_ELEMENTS, SP_SET_FLOATS(round))
-LOWER(softsign, SP_TILE_ELEMENTS, SP_SET_FLOATS(softsign))
-LOWER(hard_swish, SP_TILE_ELEMENTS, SP_SET_FLOATS(hard_swish))
-LOWER(not, SP_TILE_ELEMENTS, [SP_BOOL] = SP_KERNEL_ID_not_bool)
-LOWER(exp, SP_TILE_EVALUATIONS, SP_SET_FLOATS(exp))
-LOWER(log, SP_TILE_EVALUATIONS, SP_SET_FLOATS(log))
-LOWER(sigmoid, SP_TILE_EVALUATIONS, SP_SET_F32(sigmoid))
-LOWER(tanh, SP_TILE_EVALUATIONS, SP_SET_F32(tanh))
-LOWER(erf, SP_TILE_EVALUATIONS, SP_SET_F32(erf))
-LOWER(softplus, SP_TILE_EVALUATIONS, SP_SET_F32(softplus))
-LOWER(mish, SP_TILE_EVALUATIONS, SP_SET_F32(mish))
-LOWER(sin, SP_TILE_EVALUATIONS, SP_SET_F32(sin))
-LOWER(cos, SP_TILE_EVALUATIONS, SP_SET_F32(cos))
-LOWER(tan, SP_TILE_EVALUATIONS, SP_SET_F32(tan))
-LOWER(asin, SP_TILE_EVALUATIONS, SP_SET_F32(asin))
-LOWER(acos, SP_TILE_EVALUATIONS, SP_SET_F32(acos))
-LOWER(atan, SP_TILE_EVALUATIONS, SP_SET_F32(atan))
-LOWER(sinh, SP_TILE_EVALUATIONS, SP_SET_F32(sinh))
-LOWER(cosh, SP_TILE_EVALUATIONS, SP_SET_F32(cosh))
-LOWER(asinh, SP_TILE_EVALUATIONS, SP_SET_F32(asinh))
-LOWER(acosh, SP_TILE_EVALUATIONS, SP_SET_F32(acosh))
-LOWER(atanh, SP_TILE_EVALUATIONS, SP_SET_F32(atanh))
+LOWER(relu, SP_SET_FLOATS(relu), SP_SET_SIGNED(relu))
+LOWER(neg, SP_SET_FLOATS(neg), SP_SET_SIGNED(neg))
+LOWER(sign, SP_SET_FLOATS(sign), SP_SET_SIGNED(sign), SP_SET_UNSIGNED(sign))
+LOWER(sqrt, SP_SET_FLOATS(sqrt))
+LOWER(reciprocal, SP_SET_FLOATS(reciprocal))
+LOWER(ceil, SP_SET_FLOATS(ceil))
+LOWER(floor, SP_SET_FLOATS(floor))
+LOWER(round, SP_SET_FLOATS(round))
+LOWER(softsign, SP_SET_FLOATS(softsign))
+LOWER(hard_swish, SP_SET_FLOATS(hard_swish))
+LOWER(not, [SP_BOOL] = SP_KERNEL_ID_not_bool)
+LOWER(exp, SP_SET_FLOATS(exp))
+LOWER(log, SP_SET_FLOATS(log))
+LOWER(sigmoid, SP_SET_F32(sigmoid))
+LOWER(tanh, SP_SET_F32(tanh))
+LOWER(erf, SP_SET_F32(erf))
+LOWER(softplus, SP_SET_F32(softplus))
+LOWER(mish, SP_SET_F32(mish))
+LOWER(sin, SP_SET_F32(sin))
+LOWER(cos, SP_SET_F32(cos))
+LOWER(tan, SP_SET_F32(tan))
+LOWER(asin, SP_SET_F32(asin))
+LOWER(acos, SP_SET_F32(acos))
+LOWER(atan, SP_SET_F32(atan))
+LOWER(sinh, SP_SET_F32(sinh))
+LOWER(cosh, SP_SET_F32(cosh))
+LOWER(asinh, SP_SET_F32(asinh))
+LOWER(acosh, SP_SET_F32(acosh))
+LOWER(atanh, SP_SET_F32(atanh))
 
 /* The absolute value of an unsigned number is itself. */
 sp_status sp__abs_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(abs), SP_SET_SIGNED(abs)},
-                                      .tile_count = SP_TILE_ELEMENTS};
+    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(abs), SP_SET_SIGNED(abs)}};
     const sp_dtype dtype = call->inputs[0].dtype;
     if (dtype < SP_U8 || dtype > SP_U64) return lower_unary(call, lowering, &set);
     sp__lower_alias(lowering, 0);
@@ -76,10 +75,8 @@ sp_status sp__abs_lower(const sp_op_call *call, sp_lowering *lowering)
 
 static sp_status gelu_kernels(const sp_op_call *call, const sp_kernel_set **out)
 {
-    static const sp_kernel_set exact = {.of = {SP_SET_F32(gelu)},
-                                        .tile_count = SP_TILE_EVALUATIONS};
-    static const sp_kernel_set with_tanh = {.of = {SP_SET_F32(gelu_tanh)},
-                                            .tile_count = SP_TILE_EVALUATIONS};
+    static const sp_kernel_set exact = {.of = {SP_SET_F32(gelu)}};
+    static const sp_kernel_set with_tanh = {.of = {SP_SET_F32(gelu_tanh)}};
     const sp_text text = sp__attribute_text(call->attributes, "approximate", "none");
     *out = sp__text_is(text, "tanh") ? &with_tanh : &exact;
     if (*out == &with_tanh || sp__text_is(text, "none")) return SP_OK;
@@ -115,36 +112,32 @@ static sp_status lower_function(const sp_op_call *call, sp_lowering *lowering,
 }
 
 /* Attributes and their default values. */
-#define LOWER_FUNCTION(name, tile, alpha, alpha_default, beta, beta_default, ...)                  \
+#define LOWER_FUNCTION(name, alpha, alpha_default, beta, beta_default, ...)                        \
     sp_status sp__##name##_lower(const sp_op_call *call, sp_lowering *lowering)                    \
     {                                                                                              \
-        static const sp_kernel_set set = {.of = {__VA_ARGS__}, .tile_count = tile};                \
+        static const sp_kernel_set set = {.of = {__VA_ARGS__}};                                    \
         return lower_function(call, lowering, &set,                                                \
                               (double)sp__attribute_float(call->attributes, alpha, alpha_default), \
                               (double)sp__attribute_float(call->attributes, beta, beta_default));  \
     }
 
-LOWER_FUNCTION(leaky_relu, SP_TILE_ELEMENTS, "alpha", 0.01f, "", 0, SP_SET_FLOATS(leaky_relu))
-LOWER_FUNCTION(hard_sigmoid, SP_TILE_ELEMENTS, "alpha", 0.2f, "beta", 0.5f,
-               SP_SET_FLOATS(hard_sigmoid))
-LOWER_FUNCTION(thresholded_relu, SP_TILE_ELEMENTS, "alpha", 1, "", 0,
-               SP_SET_FLOATS(thresholded_relu))
-LOWER_FUNCTION(elu, SP_TILE_EVALUATIONS, "alpha", 1, "", 0, SP_SET_F32(elu))
-LOWER_FUNCTION(selu, SP_TILE_EVALUATIONS, "alpha", 1.67326319217681884765625f, "gamma",
-               1.05070102214813232421875f, SP_SET_F32(selu))
-LOWER_FUNCTION(celu, SP_TILE_EVALUATIONS, "alpha", 1, "", 0, SP_SET_F32(celu))
+LOWER_FUNCTION(leaky_relu, "alpha", 0.01f, "", 0, SP_SET_FLOATS(leaky_relu))
+LOWER_FUNCTION(hard_sigmoid, "alpha", 0.2f, "beta", 0.5f, SP_SET_FLOATS(hard_sigmoid))
+LOWER_FUNCTION(thresholded_relu, "alpha", 1, "", 0, SP_SET_FLOATS(thresholded_relu))
+LOWER_FUNCTION(elu, "alpha", 1, "", 0, SP_SET_F32(elu))
+LOWER_FUNCTION(selu, "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f,
+               SP_SET_F32(selu))
+LOWER_FUNCTION(celu, "alpha", 1, "", 0, SP_SET_F32(celu))
 
 sp_status sp__is_nan_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(is_nan)},
-                                      .tile_count = SP_TILE_ELEMENTS};
+    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(is_nan)}};
     return lower_function(call, lowering, &set, 0, 0);
 }
 
 sp_status sp__is_inf_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(is_inf)},
-                                      .tile_count = SP_TILE_ELEMENTS};
+    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(is_inf)}};
     const bool positive = sp__attribute_int(call->attributes, "detect_positive", 1) != 0;
     const bool negative = sp__attribute_int(call->attributes, "detect_negative", 1) != 0;
     return lower_function(call, lowering, &set, positive, negative);
@@ -165,8 +158,7 @@ sp_status sp__clip_infer(sp_op_call *call)
     return sp__op_infer_same(call);
 }
 
-static const sp_kernel_set clip_kernels = {.of = {SP_SET_FLOATS(clip)},
-                                           .tile_count = SP_TILE_ELEMENTS};
+static const sp_kernel_set clip_kernels = {.of = {SP_SET_FLOATS(clip)}};
 
 /* The bound if it is known: one Clip kernel then gives the same as Max and Min. */
 static bool known_bound(const sp_op_call *call, uint32_t index, float absent, float *out)
@@ -182,10 +174,8 @@ static bool known_bound(const sp_op_call *call, uint32_t index, float absent, fl
 static sp_status lower_bounds(const sp_op_call *call, sp_lowering *lowering)
 {
     static const sp_kernel_set sets[] = {
-        [INPUT_MIN] = {.of = {SP_SET_FLOATS(max), SP_SET_SIGNED(max), SP_SET_UNSIGNED(max)},
-                       .tile_count = SP_TILE_ELEMENTS},
-        [INPUT_MAX] = {.of = {SP_SET_FLOATS(min), SP_SET_SIGNED(min), SP_SET_UNSIGNED(min)},
-                       .tile_count = SP_TILE_ELEMENTS}};
+        [INPUT_MIN] = {.of = {SP_SET_FLOATS(max), SP_SET_SIGNED(max), SP_SET_UNSIGNED(max)}},
+        [INPUT_MAX] = {.of = {SP_SET_FLOATS(min), SP_SET_SIGNED(min), SP_SET_UNSIGNED(min)}}};
     sp_term x;
     SP_TRY(sp__emit_input(call, lowering, 0, &x));
     const sp_term y = sp__term_result(call, lowering);

@@ -118,11 +118,9 @@ static sp_status lower_depthwise(const sp_op_call *call, sp_lowering *lowering,
                                  sp_conv_constants *k)
 {
     sp_dispatch *dispatch;
-    /* A multiply-add costs about four times that of the general kernel. */
-    k->tile_planes = sp__window_tile(4, k->kernel_h * k->kernel_w, k->out_h * k->out_w);
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_depthwise_f32, k, sizeof(*k), &dispatch));
     bind_conv(dispatch, call);
-    return sp__lower_cover(dispatch, k->planes, k->tile_planes);
+    return SP_OK;
 }
 
 /* The kernel for volumes, or for types with one kernel for all convolutions. */
@@ -152,8 +150,6 @@ sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
     const bool is_image = dtype == SP_F32 && is_flat(&volume);
     k->planes = images * k->groups * k->filters;
     if (is_image && is_depthwise(k)) return lower_depthwise(call, lowering, k);
-    const int64_t taps = k->channels * volume.kernel_d * k->kernel_h * k->kernel_w;
-    k->tile_pixels = sp__window_tile(SP_CONV_PIXELS, k->filters, taps) * SP_CONV_PIXELS;
     sp_dispatch *dispatch;
     if (is_image) {
         SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_f32, k, sizeof(*k), &dispatch));
@@ -162,7 +158,5 @@ sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
                                   &dispatch));
     }
     bind_conv(dispatch, call);
-    const uint64_t pixels = (uint64_t)(volume.out_d * k->out_h * k->out_w);
-    return sp__lower_grid(dispatch, sp__lower_tiles(pixels, (uint64_t)k->tile_pixels),
-                          (uint64_t)k->groups, (uint64_t)images);
+    return SP_OK;
 }

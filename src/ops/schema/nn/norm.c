@@ -65,7 +65,6 @@ static sp_status emit_batch_norm(const sp_op_call *call, sp_lowering *lowering,
         .planes = (int64_t)sp__shape_range_count(x, 0, x->rank < 2 ? x->rank : 2),
         .epsilon = sp__attribute_float(call->attributes, "epsilon", 1e-5f),
     };
-    k.tile_planes = SP_TILE_ELEMENTS / k.plane + 1;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_batch_norm_f32, &k, sizeof(k), &dispatch));
     for (uint32_t i = 0; i < 3; i++) sp__lower_bind_input(dispatch, call, i);
@@ -77,7 +76,7 @@ static sp_status emit_batch_norm(const sp_op_call *call, sp_lowering *lowering,
         sp__lower_bind_input(dispatch, call, 4);
     }
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.planes, k.tile_planes);
+    return SP_OK;
 }
 
 sp_status sp__batch_norm_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -119,13 +118,12 @@ static sp_status emit_norm(const sp_op_call *call, sp_lowering *lowering, sp_nor
 {
     k->epsilon = sp__attribute_float(call->attributes, "epsilon", 1e-5f);
     k->has_bias = sp__op_has_input(call, 2);
-    k->tile_rows = SP_TILE_ELEMENTS / 2 / (k->extent > 0 ? k->extent : 1) + 1;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_norm_f32, k, sizeof(*k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     for (uint32_t i = 0; i < (k->has_bias ? 2 : 1); i++) sp__lower_bind(dispatch, scale_bias[i]);
     for (uint32_t i = 0; i < call->output_count; i++) sp__lower_bind_output(dispatch, call, i);
-    return sp__lower_cover(dispatch, k->rows, k->tile_rows);
+    return SP_OK;
 }
 
 /* With the inputs scale and bias, which both ops require. */
@@ -182,10 +180,7 @@ static sp_status expand_to_row(const sp_op_call *call, sp_lowering *lowering, ui
     const int64_t count = (int64_t)sp__shape_count(row);
     *out = input_operand(call, index);
     if (count == 0 || count == (int64_t)sp__shape_count(&given)) return SP_OK;
-    sp_copy_constants k = {.rank = row->rank,
-                           .element_bytes = sizeof(float),
-                           .count = count,
-                           .tile_count = SP_TILE_ELEMENTS};
+    sp_copy_constants k = {.rank = row->rank, .element_bytes = sizeof(float), .count = count};
     for (uint32_t i = 0; i < row->rank; i++) k.dims[i] = row->dims[i];
     sp__shape_broadcast_strides(&given, row, k.x);
     sp__shape_strides(row, k.y);
@@ -196,7 +191,7 @@ static sp_status expand_to_row(const sp_op_call *call, sp_lowering *lowering, ui
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, index);
     sp__lower_bind_scratch(dispatch, lowering, out->index, true);
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return SP_OK;
 }
 
 sp_status sp__layer_norm_infer(sp_op_call *call)

@@ -39,17 +39,11 @@ sp_status sp__pool_infer(sp_op_call *call)
     return SP_OK;
 }
 
-/* A tap costs `tap_cost` units of 1/32 ns (about 1 ns in scalar code); an output costs a few taps
- * more. */
-static sp_window_constants pool_constants(const sp_op_call *call, const sp_window *w,
-                                          int64_t tap_cost)
+static sp_window_constants pool_constants(const sp_op_call *call, const sp_window *w)
 {
     const sp_shape *x = &call->inputs[0].shape;
     sp_window_constants k = sp__window_constants(w);
     k.planes = x->dims[0] * x->dims[1];
-    const uint64_t taps = call->depth;
-    k.tile_rows =
-        sp__window_tile(tap_cost, (int64_t)(taps < UINT32_MAX ? taps : UINT32_MAX) + 4, w->out[2]);
     return k;
 }
 
@@ -60,7 +54,7 @@ static sp_status emit_pool(const sp_op_call *call, sp_lowering *lowering, sp_ker
     SP_TRY(sp__lower_dispatch(lowering, kernel, k, sizeof(*k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     for (uint32_t i = 0; i < call->output_count; i++) sp__lower_bind_output(dispatch, call, i);
-    return sp__lower_cover(dispatch, k->planes * k->out[0] * k->out[1], k->tile_rows);
+    return SP_OK;
 }
 
 /* f32 over images, without indices: the kernel that GPUs also have. */
@@ -70,12 +64,11 @@ static sp_status lower_images(const sp_op_call *call, sp_lowering *lowering, con
         .planes = call->inputs[0].shape.dims[0] * call->inputs[0].shape.dims[1],
         SP_WINDOW_OVER_IMAGES(w),
     };
-    k.tile_planes = sp__window_tile(8, k.kernel_h * k.kernel_w + 4, k.out_h * k.out_w);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_max_pool_f32, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.planes, k.tile_planes);
+    return SP_OK;
 }
 
 sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -88,7 +81,7 @@ sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering)
     if (dtype == SP_F32 && is_flat && call->output_count == 1) {
         return lower_images(call, lowering, &w);
     }
-    sp_window_constants k = pool_constants(call, &w, 32);
+    sp_window_constants k = pool_constants(call, &w);
     k.has_indices = call->output_count > 1;
     k.is_column_major = sp__attribute_int(call->attributes, "storage_order", 0) != 0;
     const sp_kernel_id kernel = dtype == SP_U8    ? SP_KERNEL_ID_max_pool_any_u8
@@ -110,7 +103,7 @@ sp_status sp__average_pool_lower(const sp_op_call *call, sp_lowering *lowering)
     if (call->outputs[0].bytes == 0) return SP_OK;
     sp_window w = {0};
     SP_TRY(pool_window(call, &w));
-    sp_window_constants k = pool_constants(call, &w, 8);
+    sp_window_constants k = pool_constants(call, &w);
     k.counts_padding = sp__attribute_int(call->attributes, "count_include_pad", 0) != 0;
     return emit_pool(call, lowering, SP_KERNEL_ID_average_pool_f32, &k);
 }

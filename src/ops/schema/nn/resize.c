@@ -76,10 +76,10 @@ static sp_status read_outside(const sp_op_call *call, const resize_plan *plan,
     const sp_dtype dtype = compute_type(call, plan);
     if (dtype == SP_F32) memcpy(&k->outside, &value, sizeof(value));
     if (dtype == SP_F32 || k->coordinate != SP_RESIZE_CROP) return SP_OK;
-    const sp_cast_constants cast = {.count = 1, .tile_count = 1, .to = dtype};
+    const sp_cast_constants cast = {.count = 1, .to = dtype};
     void *const bindings[2] = {&value, &k->outside};
     const sp_kernel *kernel = &sp__cpu_kernels(SP_CPU_PORTABLE)[SP_KERNEL_ID_cast_f32];
-    return sp__kernel_run_grid(kernel, (const uint32_t[3]){1, 1, 1}, bindings, &cast);
+    return sp__kernel_run(kernel, bindings, &cast);
 }
 
 /* ---- sizes ---- */
@@ -313,6 +313,7 @@ static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shap
     k.in = x->dims[axis];
     k.out = plan->out[axis];
     k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
+    k.lanes = 1;
     k.scale = plan->scale[axis];
     k.width = plan->width[axis];
     k.numerator = 1;
@@ -320,8 +321,6 @@ static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shap
     k.crop_start = plan->start[axis];
     k.crop_end = plan->end[axis];
     if (plan->is_nearest) set_nearest_rounding(plan, axis, &k);
-    const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
-    k.tile_outer = row < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / row : 1;
     return k;
 }
 
@@ -348,7 +347,6 @@ static sp_status resize_axes(const sp_op_call *call, const resize_plan *plan,
         else sp__lower_bind_scratch(dispatch, lowering, scratch[(i - 1) % 2], false);
         if (i + 1 == order->count) sp__lower_bind(dispatch, y);
         else sp__lower_bind_scratch(dispatch, lowering, scratch[i % 2], true);
-        SP_TRY(sp__lower_cover(dispatch, k.outer, k.tile_outer));
         x.dims[order->axes[i]] = plan->out[order->axes[i]];
     }
     return SP_OK;

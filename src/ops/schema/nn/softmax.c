@@ -32,7 +32,6 @@ static sp_status lower_softmax(const sp_op_call *call, sp_lowering *lowering, bo
     SP_TRY(sp__softmax_axes(call, &axis, &end));
     sp_axis_constants k = sp__axis_constants(call, axis, end);
     k.is_log = is_log;
-    k.tile_rows = SP_TILE_EVALUATIONS / k.extent + 1;
     const sp_dtype dtype = call->inputs[0].dtype;
     const sp_kernel_id kernel = dtype == SP_F64   ? SP_KERNEL_ID_softmax_f64
                                 : dtype == SP_F16 ? SP_KERNEL_ID_softmax_f16

@@ -196,12 +196,3 @@ sp_window_constants sp__window_constants(const sp_window *window)
     }
     return k;
 }
-
-int64_t sp__window_tile(int64_t cost, int64_t a, int64_t b)
-{
-    uint64_t work;
-    const bool fits =
-        sp_size_mul((uint64_t)a, (uint64_t)b, &work) && sp_size_mul(work, (uint64_t)cost, &work);
-    if (!fits || work >= SP_TILE_PRODUCTS) return 1;
-    return (int64_t)(SP_TILE_PRODUCTS / (work > 0 ? work : 1));
-}

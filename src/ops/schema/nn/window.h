@@ -37,13 +37,10 @@ sp_shape sp__window_shape(const sp_op_call *call, const sp_window *window, int64
  * equal. */
 sp_status sp__window_kernel(const sp_op_call *call, const int64_t **out);
 
-/* The window in a kernel's constants; planes and tile sizes are left 0. */
+/* The window in a kernel's constants; planes are left 0. */
 sp_window_constants sp__window_constants(const sp_window *window);
 
 /* Steps of a chain of a convolution whose kernel has so many taps, at least 1 (decision 0002). */
 int64_t sp__conv_segment(int64_t taps);
-
-/* Units of a * b * cost multiply-adds per tile; at least 1. */
-int64_t sp__window_tile(int64_t cost, int64_t a, int64_t b);
 
 #endif

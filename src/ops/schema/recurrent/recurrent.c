@@ -283,7 +283,6 @@ static sp_status emit_products(const sp_op_call *call, sp_lowering *lowering,
     if (!sp_size_mul((uint64_t)k.rows, (uint64_t)k.columns * sizeof(float), &bytes)) {
         return sp__fail(SP_EXHAUSTED, "the products of the input are too large");
     }
-    sp__gemm_choose_tile(&k);
     *products = sp__lower_scratch(lowering, bytes);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_f32, &k, sizeof(k), &dispatch));
@@ -291,7 +290,7 @@ static sp_status emit_products(const sp_op_call *call, sp_lowering *lowering,
     sp__lower_bind_input(dispatch, call, 0);
     bind_weights(dispatch, call, lowering, INPUT_W, weights);
     sp__lower_bind_scratch(dispatch, lowering, *products, true);
-    return sp__gemm_grid(&k, 1, dispatch);
+    return SP_OK;
 }
 
 static void set_strides(const recurrent_sizes *s, sp_recurrent_constants *k)
@@ -369,8 +368,7 @@ sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     sp__lower_bind_scratch(dispatch, lowering, state, true);
     for (uint32_t i = 0; i < call->output_count; i++) sp__lower_bind_output(dispatch, call, i);
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)s.rows, SP_CELL_ROWS),
-                          (uint64_t)s.directions, 1);
+    return SP_OK;
 }
 
 /* ---- rows ---- */

@@ -15,7 +15,6 @@ sp_axis_constants sp__axis_constants(const sp_op_call *call, uint32_t axis, uint
     sp_axis_constants k = {.extent = (int64_t)sp__shape_range_count(x, axis, end),
                            .inner = (int64_t)sp__shape_range_count(x, end, x->rank)};
     k.rows = (int64_t)sp__shape_range_count(x, 0, axis) * k.inner;
-    k.tile_rows = SP_TILE_ELEMENTS / (k.extent > 0 ? k.extent : 1) + 1;
     return k;
 }
 
@@ -26,7 +25,7 @@ sp_status sp__axis_dispatch(const sp_op_call *call, sp_lowering *lowering, sp_ke
     SP_TRY(sp__lower_dispatch(lowering, kernel, k, sizeof(*k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k->rows, k->tile_rows);
+    return SP_OK;
 }
 
 static sp_status read_axis(const sp_op_call *call, int64_t fallback, uint32_t *out)
@@ -185,12 +184,11 @@ sp_status sp__lrn_lower(const sp_op_call *call, sp_lowering *lowering)
                           .alpha = sp__attribute_float(call->attributes, "alpha", 1e-4f),
                           .beta = sp__attribute_float(call->attributes, "beta", 0.75f),
                           .bias = sp__attribute_float(call->attributes, "bias", 1.0f)};
-    k.tile_planes = SP_TILE_EVALUATIONS / k.plane / 8 + 1;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_lrn_f32, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.planes, k.tile_planes);
+    return SP_OK;
 }
 
 /* ---- MeanVarianceNormalization ---- */
@@ -228,7 +226,7 @@ sp_status sp__mvn_lower(const sp_op_call *call, sp_lowering *lowering)
     for (uint32_t i = 0; i < x->rank; i++) {
         if (axes >> i & 1) kept.dims[i] = 1;
     }
-    sp_binary_constants k = {.count = (int64_t)sp__shape_count(x), .tile_count = SP_TILE_ELEMENTS};
+    sp_binary_constants k = {.count = (int64_t)sp__shape_count(x)};
     for (uint32_t i = 0; i < x->rank; i++) k.dims[i] = x->dims[i];
     sp__shape_strides(x, k.a);
     sp__shape_broadcast_strides(&kept, x, k.b);
@@ -239,7 +237,7 @@ sp_status sp__mvn_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_bind_scratch(dispatch, lowering, statistics.mean, false);
     sp__lower_bind_scratch(dispatch, lowering, statistics.variance, false);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return SP_OK;
 }
 
 /* ---- rows ---- */

@@ -9,9 +9,6 @@
 #include "ops/ops.h"
 #include "tensor/collapse.h"
 
-/* Outputs that the kernel computes together. */
-enum { TILE_COLUMNS = 64 };
-
 /* A bit for each reduced dimension: from the attribute `axes`, or input 1. Absent axes mean all
  * dimensions, or none with noop_with_empty_axes. */
 static sp_status read_axes(const sp_op_call *call, uint32_t *out)
@@ -96,7 +93,6 @@ static sp_reduce_constants empty_reduction(uint64_t outputs, sp_reduction reduct
                                  .kept_rank = 1,
                                  .reduced_rank = 1,
                                  .count = (int64_t)outputs,
-                                 .tile_count = SP_TILE_ELEMENTS,
                                  .kept_dims = {(int64_t)outputs},
                                  .kept_strides = {1}};
 }
@@ -125,17 +121,13 @@ sp_reduce_constants sp__reduce_constants(const sp_shape *x, uint32_t axes, sp_re
     k.is_columns = ends_kept;
     k.reduced_rank = sp__collapse(k.reduced_rank, k.dims, k.strides, unused);
     k.kept_rank = sp__collapse(k.kept_rank, k.kept_dims, k.kept_strides, unused);
-    k.tile_count = k.extent < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / (k.extent + 1) + 1 : 1;
-    if (k.is_columns)
-        k.tile_count = (k.tile_count + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
     return k;
 }
 
 sp_status sp__reduce_dispatch(sp_lowering *lowering, const sp_reduce_constants *k, sp_dtype dtype,
                               sp_dispatch **out)
 {
-    SP_TRY(sp__lower_dispatch(lowering, reduce_kernel(dtype), k, sizeof(*k), out));
-    return sp__lower_cover(*out, k->count, k->tile_count);
+    return sp__lower_dispatch(lowering, reduce_kernel(dtype), k, sizeof(*k), out);
 }
 
 sp_status sp__reduce_statistics(const sp_op_call *call, sp_lowering *lowering, uint32_t axes,

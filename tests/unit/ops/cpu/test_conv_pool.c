@@ -48,19 +48,13 @@ static bool random_pool(const sp_conv_constants *conv, data_random *random, sp_c
     return true;
 }
 
-/* The pool by itself, of one tile a plane. */
+/* The pool by itself. */
 static sp_blocked_call pool_call(const sp_blocked_call *conv, const sp_conv_constants *pool)
 {
-    sp_blocked_call call = {
-        .constants = {.of = *pool,
-                      .tile_rows = pool->out_h,
-                      .tile_columns = pool->out_w,
-                      .tile_blocks = 1},
+    const sp_blocked_call call = {
+        .constants = {.of = *pool, .images = conv->y.images},
         .x = conv->y,
         .y = {conv->y.images, conv->y.channels, pool->out_h * pool->out_w, conv->y.map}};
-    call.grid[0] = 1;
-    call.grid[1] = (uint32_t)sp__channel_blocks(pool->groups);
-    call.grid[2] = (uint32_t)conv->y.images;
     return call;
 }
 
@@ -76,9 +70,19 @@ static void add_specials(float *x, int64_t count, data_random *random)
 typedef struct pooled_case {
     const sp_blocked_call *conv, *pool;
     const sp_conv_pool_constants *constants;
-    uint32_t grid[3];
+    sp_tiling conv_tiling, tiling;
     uint64_t seed;
 } pooled_case;
+
+static sp_tiling one_tile_a_plane(const sp_blocked_call *pool)
+{
+    const sp_conv_constants *k = &pool->constants.of;
+    sp_tiling tiling;
+    sp_tiling_cover(&tiling, 0, k->out_h, k->out_h);
+    sp_tiling_each(&tiling, 1, sp__channel_blocks(k->groups));
+    sp_tiling_each(&tiling, 2, pool->x.images);
+    return tiling;
+}
 
 static void check_tables(const pooled_case *of, void *const operands[3], data_random *random)
 {
@@ -88,6 +92,7 @@ static void check_tables(const pooled_case *of, void *const operands[3], data_ra
     float *want = conv_random_floats(random, sp__image_form_count(&of->pool->y));
     float *y = conv_random_floats(random, sp__image_form_count(&of->pool->y));
     void *bindings[4] = {operands[0], operands[1], operands[2]};
+    const sp_tiling plane = one_tile_a_plane(of->pool);
     const int out = k->has_bias ? 3 : 2;
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
@@ -95,14 +100,14 @@ static void check_tables(const pooled_case *of, void *const operands[3], data_ra
         if (isa == SP_CPU_PORTABLE) {
             void *const pooled[2] = {results, want};
             bindings[out] = results;
-            REQUIRE_OK(sp__kernel_run_grid(&kernels[SP_KERNEL_ID_conv_blocked_f32], of->conv->grid,
-                                           bindings, &of->conv->constants));
-            REQUIRE_OK(sp__kernel_run_grid(&kernels[SP_KERNEL_ID_max_pool_blocked_f32],
-                                           of->pool->grid, pooled, &of->pool->constants));
+            REQUIRE_OK(sp__kernel_run_tiling(&kernels[SP_KERNEL_ID_conv_blocked_f32],
+                                             &of->conv_tiling, bindings, &of->conv->constants));
+            REQUIRE_OK(sp__kernel_run_tiling(&kernels[SP_KERNEL_ID_max_pool_blocked_f32], &plane,
+                                             pooled, &of->pool->constants));
         }
         memset(y, 0x5a, bytes);
         bindings[out] = y;
-        conv_run_blocks(&kernels[SP_KERNEL_ID_conv_pool_blocked_f32], of->grid, bindings,
+        conv_run_blocks(&kernels[SP_KERNEL_ID_conv_pool_blocked_f32], &of->tiling, bindings,
                         of->constants, random);
         const bool is_same = conv_is_same(&of->pool->y, y, want);
         CHECK(is_same);
@@ -128,6 +133,14 @@ static void check_case(pooled_case *of, data_random *random)
     free(w);
 }
 
+/* The results of so many blocks that one of the maxima needs. */
+static bool fits_results(const sp_conv_constants *pool, int64_t blocks)
+{
+    const int64_t span_h = (pool->kernel_h - 1) * pool->dilation_h + 1;
+    const int64_t span_w = (pool->kernel_w - 1) * pool->dilation_w + 1;
+    return span_h * span_w * blocks * SP_CHANNEL_BLOCK <= SP_POOLED_ELEMENTS;
+}
+
 TEST(maxima_of_results_have_the_bits_of_a_convolution_and_a_pool)
 {
     const sp_fpenv before = sp_fpenv_enter();
@@ -143,12 +156,12 @@ TEST(maxima_of_results_have_the_bits_of_a_convolution_and_a_pool)
         if (conv.groups == 1 && seed % 3 == 0) enlarge(&conv, &random);
         if (!sp__blocked_conv(&conv, conv_pick(&random, 1, 3) > 1, &call)) continue;
         if (!random_pool(&call.constants.of, &random, &window)) continue;
-        conv_choose_tiles(&call, &random);
+        of.conv_tiling = of.tiling = conv_random_tiling(&call, &random);
+        if (!fits_results(&window, of.tiling.size[0])) continue;
         const sp_blocked_call pool = pool_call(&call, &window);
         of.pool = &pool;
-        if (!sp__blocked_conv_pool(&call.constants, &pool, &constants, of.grid)) continue;
-        constants.tile_rows = conv_pick(&random, 1, window.out_h);
-        of.grid[1] = (uint32_t)((window.out_h + constants.tile_rows - 1) / constants.tile_rows);
+        if (!sp__blocked_conv_pool(&call.constants, &pool, &constants)) continue;
+        sp_tiling_cover(&of.tiling, 1, window.out_h, conv_pick(&random, 1, window.out_h));
         check_case(&of, &random);
         cases++;
     }
@@ -182,36 +195,41 @@ TEST(only_convolutions_of_one_group_without_other_images_are_pooled)
                                         .dilation_h = 1,
                                         .dilation_w = 1,
                                         .segment = 288},
-                                 .tile_rows = 8,
-                                 .tile_blocks = 2};
+                                 .images = 1};
     sp_conv_pool_constants out;
-    uint32_t grid[3];
-    CHECK(sp__blocked_conv_pool(&conv, &pool, &out, grid));
-    CHECK_EQ_U64(grid[0], 1);
-    CHECK_EQ_U64(grid[1], 1);
+    sp_tiling tiling;
+    CHECK(sp__blocked_conv_pool(&conv, &pool, &out));
+    sp__tiling_conv_pool(&out, &tiling);
+    CHECK_EQ_U64(tiling.grid[0], 1);
+    CHECK_EQ_U64(tiling.grid[1], 1);
     conv.has_other = true;
-    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out));
     conv.has_other = false;
     conv.has_offsets = true;
-    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out));
     conv.has_offsets = false;
     conv.of.groups = 2;
-    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out));
     conv.of.groups = 1;
     conv.of.out_w = 9;
-    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out));
     conv.of.out_w = 8;
-    conv.tile_blocks = 1000; /* windows of so many channels do not fit */
-    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
-    conv.tile_blocks = 2;
+    /* So cheap that a tile has all filters. */
+    conv.of.channels = conv.of.kernel_h = conv.of.kernel_w = 1;
+    conv.of.filters = 1600;
+    CHECK(sp__blocked_conv_pool(&conv, &pool, &out));
+    conv.of.filters = 3200; /* windows of so many channels do not fit */
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out));
+    conv.of.kernel_h = conv.of.kernel_w = 3;
+    conv.of.channels = conv.of.filters = 32;
     conv.of.dilation_h = conv.of.dilation_w = 8; /* the input of an output does not fit */
-    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out));
     conv.of.dilation_h = conv.of.dilation_w = 1;
     pool.constants.of.kernel_h = 5;
     pool.constants.of.kernel_w = 13; /* too many taps */
-    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    CHECK(!sp__blocked_conv_pool(&conv, &pool, &out));
     pool.constants.of.kernel_w = 12;
-    CHECK(sp__blocked_conv_pool(&conv, &pool, &out, grid));
+    CHECK(sp__blocked_conv_pool(&conv, &pool, &out));
 }
 
 TEST(only_results_that_leave_the_caches_are_pooled)

@@ -12,8 +12,9 @@
 
 /* Blocks of tiles compute what the tiles of `reference` do one by one: by the same instruction set,
  * or by the portable kernels for all. */
-static void check_blocks(const sp_blocked_call *call, const sp_blocked_constants *reference,
-                         bool has_same_isa, data_random *random, uint64_t seed)
+static void check_blocks(const sp_blocked_call *call, const sp_tiling *tiling,
+                         const sp_blocked_constants *reference, bool has_same_isa,
+                         data_random *random, uint64_t seed)
 {
     const int64_t count = sp__image_form_count(&call->y);
     const size_t bytes = (size_t)count * sizeof(float);
@@ -31,11 +32,11 @@ static void check_blocks(const sp_blocked_call *call, const sp_blocked_constants
         const sp_kernel *kernel = &kernels[SP_KERNEL_ID_conv_blocked_f32];
         bindings[out] = want;
         if (has_same_isa || isa == SP_CPU_PORTABLE) {
-            REQUIRE_OK(sp__kernel_run_grid(kernel, call->grid, bindings, reference));
+            REQUIRE_OK(sp__kernel_run_tiling(kernel, tiling, bindings, reference));
         }
         memset(y, 0x5a, bytes);
         bindings[out] = y;
-        conv_run_blocks(kernel, call->grid, bindings, &call->constants, random);
+        conv_run_blocks(kernel, tiling, bindings, &call->constants, random);
         const bool is_same = conv_is_same(&call->y, y, want);
         CHECK(is_same);
         if (!is_same) test_note("convolution %llu, table %d", (unsigned long long)seed, isa);
@@ -57,8 +58,8 @@ TEST(blocks_of_tiles_have_the_bits_of_tiles)
         const sp_conv_constants conv = conv_random(&random);
         sp_blocked_call call;
         if (!sp__blocked_conv(&conv, conv_pick(&random, 1, 3) > 1, &call)) continue;
-        conv_choose_tiles(&call, &random);
-        check_blocks(&call, &call.constants, false, &random, seed);
+        const sp_tiling tiling = conv_random_tiling(&call, &random);
+        check_blocks(&call, &tiling, &call.constants, false, &random, seed);
         calls++;
     }
     CHECK(calls > seeds / 4);
@@ -67,11 +68,12 @@ TEST(blocks_of_tiles_have_the_bits_of_tiles)
 
 /* ---- half a block ---- */
 
-static void check_half(const sp_blocked_call *call, data_random *random, uint64_t seed)
+static void check_half(const sp_blocked_call *call, const sp_tiling *tiling, data_random *random,
+                       uint64_t seed)
 {
     sp_blocked_constants whole = call->constants;
     whole.of.filters = sp__channel_blocks(whole.of.filters) * SP_CHANNEL_BLOCK;
-    check_blocks(call, &whole, true, random, seed);
+    check_blocks(call, tiling, &whole, true, random, seed);
 }
 
 /* The filters of a last block are computed by halves if they are 8 or fewer. */
@@ -89,8 +91,10 @@ TEST(a_last_block_of_some_filters_has_the_bits_of_a_whole_one)
         conv.planes = images * conv.filters;
         sp_blocked_call call;
         if (!sp__blocked_conv(&conv, conv_pick(&random, 1, 3) > 1, &call)) continue;
-        if (conv_pick(&random, 0, 1) == 1) conv_choose_tiles(&call, &random);
-        check_half(&call, &random, seed);
+        sp_tiling tiling;
+        sp__tiling_conv_blocked(&call.constants, &tiling);
+        if (conv_pick(&random, 0, 1) == 1) tiling = conv_random_tiling(&call, &random);
+        check_half(&call, &tiling, &random, seed);
         halves += rest <= 8;
     }
     CHECK(halves > seeds / 4);

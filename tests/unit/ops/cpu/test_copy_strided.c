@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ops/cpu/tiling.h"
 #include "ops/ops.h"
 #include "support/model_data.h"
 #include "support/test.h"
@@ -65,7 +66,7 @@ static int64_t set_strides(data_random *random, const int64_t *dims, uint32_t ra
 
 typedef struct copy_case {
     sp_copy_constants k;
-    int64_t x_count, y_count;
+    int64_t x_count, y_count, tile_count;
 } copy_case;
 
 static copy_case random_case(data_random *random)
@@ -87,7 +88,7 @@ static copy_case random_case(data_random *random)
     c.x_count = k->x_first + set_strides(random, k->dims, k->rank, x_step, true, k->x);
     c.y_count =
         k->y_first + set_strides(random, k->dims, k->rank, y_step, pick(random, 0, 4) == 0, k->y);
-    k->tile_count = pick(random, 0, 2) == 0 ? k->count : pick(random, 1, k->count);
+    c.tile_count = pick(random, 0, 2) == 0 ? k->count : pick(random, 1, k->count);
     return c;
 }
 
@@ -116,14 +117,14 @@ static bool check_case(const copy_case *c, data_random *random)
     memset(want, 0xa5, y_bytes);
     copy_plainly(k, x.at, want);
     void *const bindings[2] = {x.at, y.at};
-    const uint32_t grid[3] = {
-        (uint32_t)sp__lower_tiles((uint64_t)k->count, (uint64_t)k->tile_count), 1, 1};
+    sp_tiling tiling;
+    sp_tiling_line(&tiling, k->count, c->tile_count);
     bool is_same = true;
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
         if (kernels == NULL) continue;
         memset(y.at, 0xa5, y_bytes);
-        CHECK_OK(sp__kernel_run_grid(&kernels[SP_KERNEL_ID_copy_strided], grid, bindings, k));
+        CHECK_OK(sp__kernel_run_tiling(&kernels[SP_KERNEL_ID_copy_strided], &tiling, bindings, k));
         is_same = is_same && memcmp(y.at, want, y_bytes) == 0;
         CHECK(is_same);
     }
@@ -155,12 +156,12 @@ TEST(every_transposed_matrix_of_up_to_40_rows_and_columns_is_right)
             const copy_case c = {.k = {.rank = 2,
                                        .element_bytes = 4,
                                        .count = count,
-                                       .tile_count = pick(&random, 1, count),
                                        .dims = {columns, rows},
                                        .x = {1, columns},
                                        .y = {rows, 1}},
                                  .x_count = count,
-                                 .y_count = count};
+                                 .y_count = count,
+                                 .tile_count = pick(&random, 1, count)};
             if (check_case(&c, &random)) continue;
             test_note("%lld rows, %lld columns", (long long)rows, (long long)columns);
             return;

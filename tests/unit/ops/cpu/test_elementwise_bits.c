@@ -69,7 +69,7 @@ static void fill_inputs(void)
 
 static void run(const sp_kernel *kernel, void **bindings, const void *constants)
 {
-    CHECK_OK(sp__kernel_run_grid(kernel, (uint32_t[3]){1, 1, 1}, bindings, constants));
+    CHECK_OK(sp__kernel_run(kernel, bindings, constants));
 }
 
 static uint64_t hash_of(const sp_kernel *kernel, family which)
@@ -79,18 +79,13 @@ static uint64_t hash_of(const sp_kernel *kernel, family which)
     uint64_t hash = 0;
     if (which == BINARY) {
         const sp_binary_constants k = {
-            .rank = 1, .count = COUNT, .tile_count = COUNT, .dims = {COUNT}, .a = {1}, .b = {1}};
+            .rank = 1, .count = COUNT, .dims = {COUNT}, .a = {1}, .b = {1}};
         run(kernel, bindings, &k);
         return data_hash(memory.out, BYTES);
     }
     if (which == SELECT) {
-        const sp_select_constants k = {.rank = 1,
-                                       .count = COUNT,
-                                       .tile_count = COUNT,
-                                       .dims = {COUNT},
-                                       .condition = {1},
-                                       .x = {1},
-                                       .y = {1}};
+        const sp_select_constants k = {
+            .rank = 1, .count = COUNT, .dims = {COUNT}, .condition = {1}, .x = {1}, .y = {1}};
         bindings[2] = memory.in[2];
         bindings[3] = memory.out;
         run(kernel, bindings, &k);
@@ -98,13 +93,12 @@ static uint64_t hash_of(const sp_kernel *kernel, family which)
     }
     bindings[1] = memory.out;
     if (which != CAST) { /* kernels without parameters read the first two constants only */
-        const sp_function_constants k = {
-            .count = COUNT, .tile_count = COUNT, .alpha = 0.75, .beta = 1.25};
+        const sp_function_constants k = {.count = COUNT, .alpha = 0.75, .beta = 1.25};
         run(kernel, bindings, &k);
         return data_hash(memory.out, BYTES);
     }
     for (uint32_t to = SP_F32; to <= SP_BOOL; to++) {
-        const sp_cast_constants k = {.count = COUNT, .tile_count = COUNT, .to = to};
+        const sp_cast_constants k = {.count = COUNT, .to = to};
         run(kernel, bindings, &k);
         hash = hash * 0x100000001b3u ^ data_hash(memory.out, BYTES);
     }

@@ -47,8 +47,8 @@ static void fill(void)
 
 static void run(sp_cpu_isa isa, sp_kernel_id id, void *const *bindings, const void *constants)
 {
-    static const uint32_t one[3] = {1, 1, 1};
-    CHECK_OK(sp__kernel_run_grid(&sp__cpu_kernels(isa)[id], one, bindings, constants));
+    static const sp_tiling one = {.grid = {1, 1, 1}, .size = {ROWS, 2, 1}};
+    CHECK_OK(sp__kernel_run_tiling(&sp__cpu_kernels(isa)[id], &one, bindings, constants));
 }
 
 static void multiply(sp_cpu_isa isa, const narrow_type *type, bool is_packed, float *y)
@@ -61,8 +61,6 @@ static void multiply(sp_cpu_isa isa, const narrow_type *type, bool is_packed, fl
                                  .depth = DEPTH,
                                  .a_row = DEPTH,
                                  .a_depth = 1,
-                                 .tile_rows = ROWS,
-                                 .tile_panels = 2,
                                  .alpha = 1,
                                  .beta = 1};
     run(isa, type->pack, (void *[]){b, right}, &of_b);

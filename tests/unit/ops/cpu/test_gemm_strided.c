@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fpenv.h"
+#include "ops/cpu/tiling.h"
 #include "ops/lowering.h"
 #include "ops/ops.h"
 #include "support/model_data.h"
@@ -60,7 +61,7 @@ static int64_t extent(int64_t first, const int64_t *dims, const int64_t *strides
 
 typedef struct product {
     sp_gemm_strided_constants k;
-    uint32_t grid[3];
+    sp_tiling tiling;
     int64_t a, b, c, y; /* floats of each */
 } product;
 
@@ -81,9 +82,10 @@ static product random_product(data_random *random)
     g->c_row = one_in(random, 2) ? 0 : g->columns;
     g->c_column = 1;
     g->activation = one_in(random, 3) ? SP_ACTIVATION_RELU : SP_ACTIVATION_NONE;
-    sp__gemm_choose_tile(g);
-    if (one_in(random, 2)) g->tile_rows = 4 * pick(random, 1, 4);
-    if (one_in(random, 2)) g->tile_panels = pick(random, 1, 4);
+    const int64_t panels = (g->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
+    sp__tiling_gemm(g, &p.tiling);
+    if (one_in(random, 2)) sp_tiling_cover(&p.tiling, 0, g->rows, 4 * pick(random, 1, 4));
+    if (one_in(random, 2)) sp_tiling_cover(&p.tiling, 1, panels, pick(random, 1, 4));
     return p;
 }
 
@@ -126,10 +128,6 @@ static void measure(product *p)
     p->b = extent(p->k.b_first, in_b, b, 4);
     p->y = extent(0, in_y, y, 4);
     p->c = g->has_c ? (g->rows - 1) * g->c_row + g->columns : 0;
-    const uint64_t panels = ((uint64_t)g->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
-    p->grid[1] = (uint32_t)sp__lower_tiles(panels, (uint64_t)g->tile_panels);
-    p->grid[0] = (uint32_t)sp__lower_tiles((uint64_t)g->rows, (uint64_t)g->tile_rows);
-    p->grid[2] = (uint32_t)(d[0] * d[1]);
 }
 
 /* ---- the same on copies ---- */
@@ -150,8 +148,9 @@ static void run_on_copies(const product *p, const float *a, const float *b, cons
     plain.b_depth = g->columns;
     plain.b_panel = SP_GEMM_PANEL;
     plain.is_padded = false;
-    const uint32_t grid[3] = {p->grid[0], p->grid[1], 1};
-    for (int64_t entry = 0; entry < p->grid[2]; entry++) {
+    sp_tiling one = p->tiling;
+    one.grid[2] = 1;
+    for (int64_t entry = 0; entry < p->tiling.grid[2]; entry++) {
         int64_t rest = entry, at_a = p->k.a_first, at_b = p->k.b_first, at_y = 0;
         for (uint32_t i = g->batch_rank; i-- > 0; rest /= g->batch_dims[i]) {
             at_a += rest % g->batch_dims[i] * g->a_batch[i];
@@ -165,8 +164,8 @@ static void run_on_copies(const product *p, const float *a, const float *b, cons
             right[i] = b[at_b + i / g->columns * g->b_depth + i % g->columns * p->k.b_column];
         }
         void *bindings[4] = {left, right, g->has_c ? (void *)(uintptr_t)c : out, out};
-        REQUIRE_OK(sp__kernel_run_grid(&sp__cpu_kernels(SP_CPU_PORTABLE)[SP_KERNEL_ID_gemm_f32],
-                                       grid, bindings, &plain));
+        REQUIRE_OK(sp__kernel_run_tiling(&sp__cpu_kernels(SP_CPU_PORTABLE)[SP_KERNEL_ID_gemm_f32],
+                                         &one, bindings, &plain));
         for (int64_t i = 0; i < g->rows * g->columns; i++) {
             y[at_y + i / g->columns * p->k.y_row + i % g->columns] = out[i];
         }
@@ -191,8 +190,8 @@ static void check_product(const product *p, data_random *random, uint64_t seed)
         const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
         if (kernels == NULL) continue;
         memset(y.data, 0x5a, (size_t)p->y * sizeof *want);
-        REQUIRE_OK(
-            sp__kernel_run_grid(&kernels[SP_KERNEL_ID_gemm_strided_f32], p->grid, bindings, &p->k));
+        REQUIRE_OK(sp__kernel_run_tiling(&kernels[SP_KERNEL_ID_gemm_strided_f32], &p->tiling,
+                                         bindings, &p->k));
         const bool is_same = memcmp(y.data, want, (size_t)p->y * sizeof *want) == 0;
         CHECK(is_same);
         if (!is_same) test_note("product %llu, table %d", (unsigned long long)seed, isa);

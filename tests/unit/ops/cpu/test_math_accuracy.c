@@ -53,10 +53,10 @@ enum { CHUNK = 4096 };
 static void compute(const math_case *which, sp_cpu_isa isa, const float *x, float *y)
 {
     /* The parameters begin with those of kernels without parameters. */
-    const sp_function_constants k = {.count = CHUNK, .tile_count = CHUNK, .alpha = 1};
+    const sp_function_constants k = {.count = CHUNK, .alpha = 1};
     const sp_kernel *kernel = &sp__cpu_kernels(isa)[which->kernel];
     void *bindings[2] = {(void *)(uintptr_t)x, y};
-    CHECK_OK(sp__kernel_run_grid(kernel, (uint32_t[3]){1, 1, 1}, bindings, &k));
+    CHECK_OK(sp__kernel_run(kernel, bindings, &k));
 }
 
 /* `isa` is the best available one; `is_compared`: also compares with all others. */

@@ -123,14 +123,12 @@ enum { CHUNK = 4096 };
 static void pow_chunk(const float *x, const float *y, float *out)
 {
     static float other[CHUNK];
-    const sp_binary_constants k = {
-        .rank = 1, .count = CHUNK, .tile_count = CHUNK, .dims = {CHUNK}, .a = {1}, .b = {1}};
+    const sp_binary_constants k = {.rank = 1, .count = CHUNK, .dims = {CHUNK}, .a = {1}, .b = {1}};
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
         if (kernels == NULL) continue;
         void *bindings[3] = {(void *)(uintptr_t)x, (void *)(uintptr_t)y, isa == 0 ? out : other};
-        CHECK_OK(sp__kernel_run_grid(&kernels[SP_KERNEL_ID_pow_f32], (uint32_t[3]){1, 1, 1},
-                                     bindings, &k));
+        CHECK_OK(sp__kernel_run(&kernels[SP_KERNEL_ID_pow_f32], bindings, &k));
         if (isa > 0) CHECK_EQ_MEM(out, other, sizeof(other));
     }
 }
