@@ -132,10 +132,10 @@ TensorObject unsqueezed(const Tensor &tensor, int64_t axis)
     return tensor_object(handle);
 }
 
-/* By ONNX there is no operator of its own. */
-template <bool is_reflected> TensorObject not_equal(const Tensor &self, nb::handle value)
+/* ONNX has no operator for it. */
+TensorObject not_equal(const Tensor &self, nb::handle value)
 {
-    const TensorObject equal = binary<is_reflected>("Equal", self, value);
+    const TensorObject equal = binary<false>("Equal", self, value);
     if (equal.is(Py_NotImplemented)) return equal;
     return unary("Not", nb::cast<const Tensor &>(equal));
 }
@@ -195,7 +195,7 @@ void bind_tensor_ops(nb::class_<Tensor> &c)
     c.def("__neg__", [](const Tensor &t) { return unary("Neg", t); });
     c.def("__abs__", [](const Tensor &t) { return unary("Abs", t); });
     c.def("__invert__", [](const Tensor &t) { return unary("Not", t); });
-    c.def("__ne__", not_equal<false>, nb::is_operator());
+    c.def("__ne__", not_equal, nb::is_operator());
     /* Of the object: that of the elements would need a wait. */
     c.def("__hash__", [](nb::handle_t<Tensor> t) {
         return static_cast<Py_ssize_t>(reinterpret_cast<uintptr_t>(t.ptr()) >> 4);
