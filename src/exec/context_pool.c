@@ -100,12 +100,33 @@ static void alive_add_locked(sp_executable *executable, int change) SP_REQUIRES(
     sp__executable_note_contexts_locked(executable);
 }
 
-/* One per run slot; of those that share a few workspaces, no more than these. */
+/* Recording a list for a GPU takes as long as many runs, and its staging memory is pinned. */
+static bool has_costly_contexts(const sp_executable *executable)
+{
+    return sp__executable_device(executable)->dev->vtable->staging_create != NULL;
+}
+
+/* Inputs and outputs of the contexts of a plan for a GPU, in its memory and in pinned memory. */
+#define PORTS_BYTES ((uint64_t)16 << 20)
+#define LEAST_COUNT 4
+
+static uint64_t ports_bytes(const sp_graph_plan *plan)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->input_count; i++) bytes += plan->inputs[i].bytes;
+    for (uint32_t i = 0; i < plan->output_count; i++) bytes += plan->outputs[i].bytes;
+    return bytes;
+}
+
+/* One per run slot; where they are costly, as many as take PORTS_BYTES, but LEAST_COUNT at least:
+ * runs of large inputs and outputs fill the bus. */
 static uint32_t most_spare(const sp_executable *executable)
 {
     const uint32_t slots = sp__executable_device(executable)->dev->limits.run_slots;
-    const bool is_bound = sp__executable_uses_workspaces(executable) && slots > SP_WORKSPACES;
-    return is_bound ? SP_WORKSPACES : slots;
+    if (!has_costly_contexts(executable)) return slots;
+    uint64_t count = PORTS_BYTES / (ports_bytes(executable->plan) + 1);
+    if (count < LEAST_COUNT) count = LEAST_COUNT;
+    return count < slots ? (uint32_t)count : slots;
 }
 
 static sp_status context_add(sp_executable *executable, bool is_spare, sp_exec_context **out)
@@ -133,12 +154,6 @@ sp_status sp__executable_prepare(sp_executable *executable)
     SP_TRY(context_add(executable, false, &context));
     (void)context_pass(context); /* no entry waits yet */
     return SP_OK;
-}
-
-/* Recording a list for a GPU takes as long as many runs, and its staging memory is pinned. */
-static bool has_costly_contexts(sp_executable *executable)
-{
-    return sp__executable_device(executable)->dev->vtable->staging_create != NULL;
 }
 
 void sp__executable_preallocate(sp_executable *executable)

@@ -80,8 +80,7 @@ sp_status sp__executable_prepare(sp_executable *executable);
 void sp__executable_preallocate(sp_executable *executable);
 
 /* Whether contexts of runs (but for those on tensors) have no arenas, and use the workspaces of the
- * device: its arenas are large, and it has ranges. There are SP_WORKSPACES contexts at most then.
- */
+ * device: its arenas are large, and it has ranges. */
 bool sp__executable_uses_workspaces(const sp_executable *executable);
 
 /* Destroys an idle context to free its memory, unless it is the last context. False: none was

@@ -16,6 +16,17 @@ struct sp_workspace_part {
     uint64_t offset, bytes;
 };
 
+/* A GPU computes several runs of small arenas at once; those of large ones fill it. */
+#define TOTAL_BYTES ((uint64_t)96 << 20)
+#define LEAST_COUNT 4
+
+uint32_t sp__workspaces_most(uint64_t bytes)
+{
+    const uint64_t count = TOTAL_BYTES / (bytes + 1);
+    if (count > SP_WORKSPACES_MOST) return SP_WORKSPACES_MOST;
+    return count < LEAST_COUNT ? LEAST_COUNT : (uint32_t)count;
+}
+
 void sp__workspaces_init(sp_workspaces *workspaces, sp_allocator *allocator)
 {
     workspaces->allocator = allocator;
@@ -43,11 +54,10 @@ static uint64_t largest_need_locked(sp_workspaces *workspaces) SP_REQUIRES(&work
     return bytes;
 }
 
-/* A new one, without memory, for its taker; NULL: there are `most`. */
-static sp_workspace *workspace_add_locked(sp_workspaces *workspaces, uint32_t most)
-    SP_REQUIRES(&workspaces->lock)
+/* A new one, without memory, for its taker; NULL: there are too many. */
+static sp_workspace *workspace_add_locked(sp_workspaces *workspaces) SP_REQUIRES(&workspaces->lock)
 {
-    if (workspaces->count >= most) return NULL;
+    if (workspaces->count == SP_WORKSPACES_MOST) return NULL;
     return &workspaces->list[workspaces->count++];
 }
 
@@ -166,7 +176,8 @@ static void parts_destroy(sp_workspaces *workspaces, sp_workspace_part *part)
 static bool workspace_trim(sp_workspaces *workspaces, sp_workspace *workspace)
 {
     sp_mutex_lock(&workspaces->lock);
-    const bool is_free = !workspace->is_taken && is_idle(workspace);
+    const bool is_done = is_idle(workspace) || SP_PLANTED(workspace_busy_trimmed);
+    const bool is_free = !workspace->is_taken && is_done;
     sp_workspace_part *surplus = is_free ? surplus_take_locked(workspaces, workspace) : NULL;
     sp_mutex_unlock(&workspaces->lock);
     if (surplus == NULL) return false;
@@ -207,21 +218,21 @@ static void need_unlink_locked(sp_workspaces *workspaces, const sp_workspace_nee
     if (need->next != NULL) need->next->link = need->link;
 }
 
-/* NULL: there is one that suffices, or (*suffices is false) all are taken. */
+/* The largest; NULL: it suffices, or (*suffices is false) is taken. No other one is grown for a
+ * need, so what is not the largest is spare. */
 static sp_workspace *take_to_grow_locked(sp_workspaces *workspaces, uint64_t bytes, bool *suffices)
     SP_REQUIRES(&workspaces->lock)
 {
     sp_workspace *largest = NULL;
-    *suffices = false;
     for (uint32_t i = 0; i < workspaces->count; i++) {
         sp_workspace *it = &workspaces->list[i];
-        *suffices |= it->mapped >= bytes;
-        if (it->is_taken || (largest != NULL && it->mapped <= largest->mapped)) continue;
-        largest = it;
+        if (largest == NULL || it->mapped > largest->mapped) largest = it;
     }
+    *suffices = largest != NULL && largest->mapped >= bytes;
     if (*suffices) return NULL;
-    if (largest == NULL) largest = workspace_add_locked(workspaces, SP_WORKSPACES_MOST);
-    if (largest != NULL) largest->is_taken = true;
+    if (largest == NULL) largest = workspace_add_locked(workspaces);
+    if (largest->is_taken) return NULL;
+    largest->is_taken = true;
     return largest;
 }
 
@@ -234,9 +245,9 @@ static sp_workspace *spare_take_locked(sp_workspaces *workspaces, bool *is_any)
     *is_any = false;
     for (uint32_t i = 0; i < workspaces->count; i++) {
         sp_workspace *it = &workspaces->list[i];
-        if (it->mapped == 0 || !is_spare_locked(workspaces, it)) continue;
+        if (!is_spare_locked(workspaces, it)) continue;
         if (it->is_taken) *is_any = true; /* for a moment */
-        else if (is_idle(it) || is_issued(it)) found = it;
+        else if (it->mapped > 0 && (is_idle(it) || is_issued(it))) found = it;
     }
     if (found != NULL) found->is_taken = true;
     return found;
@@ -331,11 +342,8 @@ void sp__workspaces_drop(sp_workspaces *workspaces, sp_workspace_need *need)
 typedef enum workspace_rank {
     RANK_FORMER, /* the lists have its address */
     RANK_READY,
-    RANK_SMALL, /* ready once it has grown */
-    RANK_NEW,
     RANK_BEHIND, /* work that ends by itself */
-    RANK_MORE,
-    RANK_STUCK, /* behind work that may wait for anything */
+    RANK_STUCK,  /* behind work that may wait for anything */
     RANK_NONE
 } workspace_rank;
 
@@ -354,34 +362,64 @@ static bool is_ordered(const sp_workspace *workspace, const sp_queue *queue)
 
 static workspace_rank rank_of(const sp_workspace *workspace, const workspace_wish *wish)
 {
-    if (workspace->is_taken) return RANK_NONE;
-    const bool is_ready = is_ordered(workspace, wish->queue);
-    if (workspace->mapped < wish->bytes) {
-        return is_ready && wish->may_grow ? RANK_SMALL : RANK_NONE;
+    if (workspace->is_taken || workspace->mapped < wish->bytes) return RANK_NONE;
+    if (!is_ordered(workspace, wish->queue)) {
+        return is_issued(workspace) ? RANK_BEHIND : RANK_STUCK;
     }
-    if (!is_ready) return is_issued(workspace) ? RANK_BEHIND : RANK_STUCK;
     return workspace == wish->former ? RANK_FORMER : RANK_READY;
 }
 
-static sp_workspace *workspace_take_locked(sp_workspaces *workspaces, workspace_wish *wish)
-    SP_REQUIRES(&workspaces->lock)
+static sp_workspace *best_find_locked(sp_workspaces *workspaces, const workspace_wish *wish,
+                                      workspace_rank *rank) SP_REQUIRES(&workspaces->lock)
 {
     sp_workspace *best = NULL;
-    workspace_rank rank = RANK_NONE;
-    if (workspaces->short_holds > 0) wish->may_grow = false;
+    *rank = RANK_NONE;
     for (uint32_t i = 0; i < workspaces->count; i++) {
         sp_workspace *it = &workspaces->list[i];
         const workspace_rank own = rank_of(it, wish);
-        if (own >= rank) continue;
+        if (own >= *rank) continue;
         best = it;
-        rank = own;
+        *rank = own;
     }
-    sp_workspace *added = NULL;
-    if (wish->may_grow && rank > RANK_NEW) added = workspace_add_locked(workspaces, SP_WORKSPACES);
-    if (wish->may_grow && rank > RANK_MORE && added == NULL) {
-        added = workspace_add_locked(workspaces, SP_WORKSPACES_MOST);
+    return best;
+}
+
+/* Those that suffice, and those that are being grown. */
+static uint32_t count_large_locked(const sp_workspaces *workspaces, uint64_t bytes)
+    SP_REQUIRES(&workspaces->lock)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < workspaces->count; i++) {
+        const sp_workspace *it = &workspaces->list[i];
+        count += it->is_taken || it->mapped >= bytes;
     }
-    if (added != NULL) best = added;
+    return count;
+}
+
+/* The largest of those that are ready but too small, or a new one. */
+static sp_workspace *small_find_locked(sp_workspaces *workspaces, const workspace_wish *wish)
+    SP_REQUIRES(&workspaces->lock)
+{
+    sp_workspace *found = NULL;
+    for (uint32_t i = 0; i < workspaces->count; i++) {
+        sp_workspace *it = &workspaces->list[i];
+        if (it->is_taken || it->mapped >= wish->bytes || !is_ordered(it, wish->queue)) continue;
+        if (found == NULL || it->mapped > found->mapped) found = it;
+    }
+    return found != NULL ? found : workspace_add_locked(workspaces);
+}
+
+static sp_workspace *workspace_take_locked(sp_workspaces *workspaces, const workspace_wish *wish)
+    SP_REQUIRES(&workspaces->lock)
+{
+    workspace_rank rank;
+    sp_workspace *best = best_find_locked(workspaces, wish, &rank);
+    const bool may_grow = wish->may_grow && workspaces->short_holds == 0;
+    const uint32_t most = sp__workspaces_most(wish->bytes);
+    const bool is_new = may_grow && rank > RANK_READY &&
+                        (rank > RANK_BEHIND || count_large_locked(workspaces, wish->bytes) < most);
+    sp_workspace *small = is_new ? small_find_locked(workspaces, wish) : NULL;
+    if (small != NULL) best = small;
     if (best != NULL && !SP_PLANTED(workspace_shared)) best->is_taken = true;
     return best;
 }

@@ -21,9 +21,6 @@
 #include "base/mutex.h"
 #include "device/device.h"
 
-/* Of a device. More are made only while each of these is behind work that has not been issued: what
- * that waits for may be the run that needs one. */
-#define SP_WORKSPACES 4
 #define SP_WORKSPACES_MOST 32
 
 typedef struct sp_allocator sp_allocator;
@@ -54,6 +51,11 @@ typedef struct sp_workspaces {
     sp_workspace_need *needs SP_GUARDED_BY(lock);
     uint32_t short_holds SP_GUARDED_BY(lock); /* that have found no memory: none is spare then */
 } sp_workspaces;
+
+/* How many of at least so many bytes submissions have at the same time: as many as take 96 MiB
+ * together, but 4 at least. More are made only where each of these is behind work that has not been
+ * issued: what that waits for may be the run that needs one. */
+uint32_t sp__workspaces_most(uint64_t bytes);
 
 void sp__workspaces_init(sp_workspaces *workspaces, sp_allocator *allocator);
 /* No need is held, and nothing uses a workspace. */

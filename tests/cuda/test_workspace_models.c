@@ -141,7 +141,8 @@ TEST(threads_of_two_models_get_the_bits_of_the_cpu)
     crowd c = crowd_begin(begin());
     test_threads(THREADS, run_rounds, &c);
     for (uint32_t i = 0; i < 2; i++) {
-        CHECK(model_info_of(c.models[i]).context_count <= SHAPES * SP_WORKSPACES);
+        /* Of 28 bytes of inputs and outputs a row, as many as take 16 MiB, but 4 at least. */
+        CHECK(model_info_of(c.models[i]).context_count <= 6 + 4 + 4 + 4);
     }
     crowd_end(&c);
 }

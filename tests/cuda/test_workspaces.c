@@ -234,30 +234,39 @@ static sp_status wait_until_open(void *ctx, sp_fault fault)
 TEST(none_follows_work_that_has_not_been_issued_while_there_is_memory)
 {
     const workspace_fixture f = begin();
+    enum { MOST = 4 };
     sp_workspace_need need;
     sp_point after, last = {0};
+    CHECK_EQ_U64(sp__workspaces_most(30 * MIB), MOST);
     sp_store_release(&is_open, 0);
     const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
     const sp_submission submission = {.commands = &wait, .command_count = 1};
     CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
-    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
-    sp_workspace *used[SP_WORKSPACES + 1];
-    for (int i = 0; i < SP_WORKSPACES; i++) {
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 30 * MIB, false));
+    sp_workspace *used[MOST + 1];
+    for (int i = 0; i < MOST; i++) {
         /* Taken together, since the queue would have one for all. */
         used[i] = acquire(&f, &need, 0, NULL, &after);
         CHECK(after.timeline == NULL);
         for (int k = 0; k < i; k++) CHECK(used[k] != used[i]);
     }
-    for (int i = 0; i < SP_WORKSPACES; i++) last = submit(&f, used[i], 0, (sp_point){0});
-    used[SP_WORKSPACES] = acquire(&f, &need, 1, NULL, &after);
+    for (int i = 0; i < MOST; i++) last = submit(&f, used[i], 0, (sp_point){0});
+    used[MOST] = acquire(&f, &need, 1, NULL, &after);
     CHECK(after.timeline == NULL);
-    for (int i = 0; i < SP_WORKSPACES; i++) CHECK(used[i] != used[SP_WORKSPACES]);
-    CHECK_OK(sp__point_wait(submit(&f, used[SP_WORKSPACES], 1, after), SP_NO_DEADLINE));
+    for (int i = 0; i < MOST; i++) CHECK(used[i] != used[MOST]);
+    CHECK_OK(sp__point_wait(submit(&f, used[MOST], 1, after), SP_NO_DEADLINE));
     sp_store_release(&is_open, 1);
     CHECK_OK(sp__point_wait(last, SP_NO_DEADLINE));
     sp__workspaces_drop(f.workspaces, &need);
     CHECK_EQ_U64(mapped(&f), 0);
     end(&f);
+}
+
+TEST(there_are_more_of_a_small_size)
+{
+    CHECK_EQ_U64(sp__workspaces_most(1), SP_WORKSPACES_MOST);
+    CHECK_EQ_U64(sp__workspaces_most(8 * MIB), 11);
+    CHECK_EQ_U64(sp__workspaces_most(UINT64_MAX - 1), 4);
 }
 
 TEST(one_that_is_needed_outlives_the_reclaim_of_the_others)
