@@ -64,16 +64,34 @@ void sp__cuda_programs_close(sp_cuda_programs *programs)
 
 /* ---- loading, outside the lock ---- */
 
+/* Appends a part of the text, with its words in full, to `to`, or only counts its characters if
+ * `to` is NULL. Returns their number. */
+static size_t text_append(const sp_gpu_program *program, const char *part, char *to)
+{
+    size_t length = 0;
+    for (const char *at = part; *at != '\0'; at++) {
+        const bool is_word = program->words != NULL && *at == '$';
+        const char *piece = is_word ? program->words[*++at - 'A'] : at;
+        const size_t piece_length = is_word ? strlen(piece) : 1;
+        if (to != NULL) memcpy(to + length, piece, piece_length);
+        length += piece_length;
+    }
+    return length;
+}
+
 char *sp__cuda_program_text(const sp_gpu_program *program)
 {
     const char *prologue = program->prologue != NULL ? program->prologue : "";
-    const size_t bytes = strlen(prologue) + strlen(program->source) + 1;
-    char *text = sp_malloc(bytes);
+    const size_t first = text_append(program, prologue, NULL);
+    const size_t second = text_append(program, program->source, NULL);
+    char *text = sp_malloc(first + second + 1);
     if (text == NULL) {
         (void)sp__fail(SP_OUT_OF_MEMORY, "no memory to compile the kernels '%s'", program->name);
         return NULL;
     }
-    snprintf(text, bytes, "%s%s", prologue, program->source);
+    (void)text_append(program, prologue, text);
+    (void)text_append(program, program->source, text + first);
+    text[first + second] = '\0';
     return text;
 }
 

@@ -35,6 +35,7 @@ enum {
 const sp_gpu_program PASTE(sp__cuda_program_, SP_NAME) = {.name = "streampool_" TEXT(SP_NAME),
                                                           .prologue = sp__cuda_prologue,
                                                           .source = source,
+                                                          .words = sp__cuda_words,
                                                           .binary = BINARY,
                                                           .binary_bytes = BINARY_SIZE,
                                                           .kernel_count = KERNELS,

@@ -42,7 +42,9 @@ endif()
 
 set(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
 set(join ${PROJECT_SOURCE_DIR}/cmake/join.cmake)
-set(shorten ${PROJECT_SOURCE_DIR}/cmake/shorten.cmake) # the library has the text without comments
+# The library has the text without comments, and frequent words of it abbreviated.
+set(shorten ${PROJECT_SOURCE_DIR}/cmake/shorten.cmake)
+set(words ${CMAKE_CURRENT_SOURCE_DIR}/cuda/words.h)
 
 # The compiler's targets: those from `first` on. Later GPUs compile the PTX of the oldest one.
 function(sp_cuda_targets first out)
@@ -72,9 +74,10 @@ function(sp_embed_text to)
     add_custom_command(
         OUTPUT ${to} ${to}.inc
         COMMAND ${CMAKE_COMMAND} "-DFROM=${ARGN}" -DTO=${to} -P ${join}
-        COMMAND ${CMAKE_COMMAND} -DFROM=${to} -DTO=${to}.short -P ${shorten}
+        COMMAND ${CMAKE_COMMAND} -DFROM=${to} -DTO=${to}.short -DWORDS=${words} -P
+            ${shorten}
         COMMAND ${CMAKE_COMMAND} -DFROM=${to}.short -DTO=${to}.inc -P ${embed}
-        DEPENDS ${ARGN} ${join} ${shorten} ${embed}
+        DEPENDS ${ARGN} ${join} ${shorten} ${words} ${embed}
         COMMENT "Embedding a text of CUDA kernels"
         VERBATIM)
 endfunction()

@@ -148,6 +148,10 @@ TEST(a_program_is_one_text_without_includes)
         REQUIRE(text != NULL);
         CHECK(strlen(text) > 10000);
         CHECK(strstr(text, "#include") == NULL);
+        /* Abbreviations are in the library's copy only. */
+        CHECK(strchr(text, '$') == NULL);
+        CHECK(strchr(programs[i]->source, '$') != NULL);
+        CHECK(strlen(text) > strlen(programs[i]->prologue) + strlen(programs[i]->source));
         CHECK_EQ_INT(programs[i]->binary == NULL, programs[i]->binary_bytes == 0);
         test_note("%s: %zu bytes of text, %zu of them its own, %zu of binaries", programs[i]->name,
                   strlen(text), strlen(programs[i]->source), programs[i]->binary_bytes);
