@@ -33,8 +33,9 @@ bool take_precision(void *arguments, const char *value);
      .help = "Fails a run with more iterations of Loop and Scan, all of them together.",           \
      .take = take_max_trips},                                                                      \
     {.name = "--precision", .value = "TYPE", .limits = "default, tf32, f16 or bf16",               \
-     .help = "Products of f32 with constant matrices are computed by tensor cores, with operands " \
-             "rounded to this type. Needs a GPU of compute capability 8.0 or more.",               \
+     .help = "Products with constant matrices and convolutions are computed by tensor cores, "     \
+             "with operands of f32 rounded to this type. Needs a GPU of compute capability 8.0 "   \
+             "or more.",                                                                           \
      .take = take_precision}
 /* clang-format on */
 

@@ -41,7 +41,7 @@ typedef enum sp_dtype {
 /* The bit of an element type in a set of them. */
 #define SP_DTYPE_BIT(dtype) (1u << (dtype))
 
-/* The type to which the operands of a model's products are rounded (sp_model_options). */
+/* To what f32 operands of products and convolutions are rounded (sp_model_options). */
 typedef enum sp_precision {
     SP_PRECISION_DEFAULT, /* none: products are computed as the file says */
     SP_PRECISION_TF32,    /* f32 with 10 bits of fraction instead of 23 */

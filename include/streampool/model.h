@@ -57,10 +57,10 @@ typedef struct sp_model_options {
      * and 32,768 submitted runs of all models of the device that are not done. */
     uint32_t max_waiting;
     /* Zero: every result is that of the file's types, with the same bits on all devices. Else the
-     * products of f32 with constant matrices (Gemm, and MatMul whose right operand has rank 2) are
-     * computed by tensor cores: both operands are rounded to this type, to nearest even; sums, C
-     * and results stay f32. Everything else stays as the file says: convolutions, attention and
-     * other products of two computed operands, recurrent layers, f16 and bf16 of the file.
+     * products with constant matrices (Gemm, and MatMul whose right operand has rank 2), and the
+     * convolutions of images in one group by constant weights, are computed by tensor cores.
+     * Operands of f32 are rounded to this type, to nearest even; f16 and bf16 of the file keep
+     * theirs. Sums are f32. Everything else stays as the file says.
      *
      * A row's bits then depend on the model, the precision and the architecture of the GPU only:
      * not on other rows, batches, threads, streams or time. They differ from the cpu's, so a run in

@@ -41,6 +41,9 @@ uint8_t *sp__activation_field(sp_kernel_id kernel, void *constants)
         return &((sp_gemm_constants *)constants)->activation;
     case SP_KERNEL_ID_conv_f32:
     case SP_KERNEL_ID_conv_depthwise_f32:
+    case SP_KERNEL_ID_conv_narrow_tf32:
+    case SP_KERNEL_ID_conv_narrow_f16:
+    case SP_KERNEL_ID_conv_narrow_bf16:
         return &((sp_conv_constants *)constants)->activation;
     case SP_KERNEL_ID_conv_3d_f32:
         return &((sp_conv_3d_constants *)constants)->plane.activation;

@@ -23,6 +23,9 @@
     X(narrow_pack_tf32) /* b, its copy, down to narrow_pack_bf16 */                                \
     X(narrow_pack_f16)                                                                             \
     X(narrow_pack_bf16)                                                                            \
+    X(conv_narrow_tf32) /* as conv_f32, down to conv_narrow_bf16; w is packed */                   \
+    X(conv_narrow_f16)                                                                             \
+    X(conv_narrow_bf16)                                                                            \
     X(conv_f32)           /* x, w, bias if has_bias, y */                                          \
     X(conv_depthwise_f32) /* as conv_f32 */                                                        \
     X(max_pool_f32)       /* x, y */                                                               \
@@ -67,9 +70,10 @@ typedef enum sp_activation {
 #define SP_GEMM_PANEL 16
 
 /* Narrow products (docs/decisions/0072): both operands are rounded to a smaller type, sums are f32.
- * A packed operand is rounded, as [chunk][line][SP_NARROW_BYTES]: a line is a column of b, or a row
- * of a, and a chunk so many bytes of the depth. SP_NARROW_CHUNKS chunks are a chain. Lines are
- * padded with zeros to a multiple of SP_NARROW_LINES, the depth to whole chunks. */
+ * The depth of a convolution is (kernel row, kernel column, channel). A packed operand is rounded,
+ * as [chunk][line][SP_NARROW_BYTES]: a line is a column of b, or a row of a, and a chunk so many
+ * bytes of the depth. SP_NARROW_CHUNKS chunks are a chain. Lines are padded with zeros to a
+ * multiple of SP_NARROW_LINES, the depth to whole chunks. */
 #define SP_NARROW_BYTES 128
 #define SP_NARROW_CHUNKS 4
 #define SP_NARROW_LINES 8
@@ -89,14 +93,19 @@ typedef struct sp_gemm_constants {
     bool is_padded;     /* b's last panel has SP_GEMM_PANEL readable columns, too */
     uint8_t activation; /* sp_activation */
     bool is_b_constant; /* b is a weight of a model, which no kernel writes */
+    bool is_half;       /* of a narrow product: c and y have the type of its operands, too */
     uint32_t batch_rank;
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
     int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];
 } sp_gemm_constants;
 
-/* b[k][n] at k * depth_stride + n * column_stride to panels[n / 16][k][n % 16], zero-padded. */
+/* b[k][n] at k * depth_stride + n * column_stride to panels[n / 16][k][n % 16], zero-padded. For a
+ * narrow product k may have two strides: `block` steps, if not 0, have depth_stride, and the next
+ * ones begin block_stride elements after them. */
 typedef struct sp_gemm_pack_constants {
     int64_t depth, columns, depth_stride, column_stride;
+    int64_t block, block_stride;
+    bool is_half; /* b has the narrow type already */
 } sp_gemm_pack_constants;
 
 /* Input that the depthwise kernel has on its stack at a time, in elements. */
@@ -113,6 +122,7 @@ typedef struct sp_conv_constants {
     int64_t planes;  /* of the output: images * groups * filters */
     bool has_bias;
     uint8_t activation; /* sp_activation */
+    bool is_half;       /* of conv_narrow: bias and y have the type of its operands, and x is f32 */
 } sp_conv_constants;
 
 typedef struct sp_pool_constants {
@@ -172,8 +182,8 @@ typedef struct sp_fill_constants {
 
 /* Bytes of each, the same for every compiler. */
 #define SP_CONSTANTS_LIST(X)                                                                       \
-    X(sp_gemm_constants, 280)                                                                      \
-    X(sp_gemm_pack_constants, 32)                                                                  \
+    X(sp_gemm_constants, 288)                                                                      \
+    X(sp_gemm_pack_constants, 56)                                                                  \
     X(sp_conv_constants, 144)                                                                      \
     X(sp_pool_constants, 104)                                                                      \
     X(sp_binary_constants, 208)                                                                    \

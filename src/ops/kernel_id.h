@@ -17,12 +17,19 @@ typedef enum sp_kernel_id {
     SP_NO_KERNEL = SP_KERNEL_COUNT
 } sp_kernel_id;
 
-/* Is it a product whose sums have the order of a processor's tensor cores? */
-static inline bool sp__kernel_is_narrow(sp_kernel_id kernel)
+/* Is it a product of matrices whose sums have the order of a processor's tensor cores? */
+static inline bool sp__kernel_is_narrow_gemm(sp_kernel_id kernel)
 {
     return kernel == SP_KERNEL_ID_gemm_narrow_tf32 || kernel == SP_KERNEL_ID_gemm_narrow_f16 ||
            kernel == SP_KERNEL_ID_gemm_narrow_bf16 || kernel == SP_KERNEL_ID_gemm_packed_tf32 ||
            kernel == SP_KERNEL_ID_gemm_packed_f16 || kernel == SP_KERNEL_ID_gemm_packed_bf16;
+}
+
+/* Such a product, or a convolution. */
+static inline bool sp__kernel_is_narrow(sp_kernel_id kernel)
+{
+    return sp__kernel_is_narrow_gemm(kernel) || kernel == SP_KERNEL_ID_conv_narrow_tf32 ||
+           kernel == SP_KERNEL_ID_conv_narrow_f16 || kernel == SP_KERNEL_ID_conv_narrow_bf16;
 }
 
 #endif

@@ -75,8 +75,10 @@ ROW(Constant, NO_KERNELS, NO_TRAITS,
 ROW(ConstantOfShape, "fill", TRAITS(.shape_inputs = INPUT(0), ROWS(constant_of_shape)),
     OP(ConstantOfShape, 9, NEWEST, 1, 1, 1, 1, INTS, sp__constant_of_shape_infer,
        sp__constant_of_shape_lower, NULL, ATTRIBUTE("value", TENSOR)))
-ROW(Conv, "conv_f32, conv_depthwise_f32, ?conv_3d_*, ?conv_any_*", ROWS(image),
-    OP(Conv, 1, NEWEST, 2, 3, 1, 1, FLOATS, sp__conv_infer, sp__conv_lower, NULL,
+ROW(Conv,
+    "conv_f32, conv_depthwise_f32, ?conv_3d_*, ?conv_any_*, ?conv_narrow_*, ?narrow_pack_*, ?cast_*",
+    ROWS(image),
+    OP(Conv, 1, NEWEST, 2, 3, 1, 1, FLOATS, sp__conv_infer, sp__conv_lower, sp__conv_pack,
        WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT), ATTRIBUTE("kernel_shape", INTS)))
 ROW(ConvTranspose, "conv_transpose_*", ROWS(image),
     OP(ConvTranspose, 1, NEWEST, 2, 3, 1, 1, F32, sp__conv_transpose_infer,

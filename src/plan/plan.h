@@ -152,7 +152,7 @@ typedef struct sp_plan_request {
     /* With is_blocked: a pool is a part of the convolution before it whatever the sizes. For tests
      */
     bool pools_any_size;
-    sp_precision precision; /* of products with constant matrices. Other bits */
+    sp_precision precision; /* of products with constant matrices and convolutions. Other bits */
     bool is_strided; /* steps read and write by strides what would be copied; the same bits. For the
                         CPU: no other device has the kernel */
 } sp_plan_request;

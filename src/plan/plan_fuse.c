@@ -172,7 +172,7 @@ static bool find_addend(const sp_plan_step *add, uint32_t operand, sp_gemm_const
 
 static bool is_product(sp_kernel_id kernel)
 {
-    return kernel == SP_KERNEL_ID_gemm_f32 || sp__kernel_is_narrow(kernel);
+    return kernel == SP_KERNEL_ID_gemm_f32 || sp__kernel_is_narrow_gemm(kernel);
 }
 
 /* Operand `operand` of the addition is added to the outputs of the product, which is the other

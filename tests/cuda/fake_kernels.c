@@ -73,6 +73,9 @@ void fake_kernels_begin(void)
 #define ADD_VARIANT(kernel, variant)                                                               \
     add_to_image(&end, image + sizeof image, SP_KERNEL_ID_##kernel, variant, run_##kernel);
     ADD_VARIANT(gemm_f32, "gemm_rows_f32")
+    ADD_VARIANT(lstm_f32, "lstm_team_f32")
+    ADD_VARIANT(gru_f32, "gru_team_f32")
+    ADD_VARIANT(rnn_f32, "rnn_team_f32")
     ADD_VARIANT(gemm_f32, "gemm_square_64_f32")
     ADD_VARIANT(gemm_f32, "gemm_square_128_f32")
     ADD_VARIANT(gemm_f32, "gemm_pair_f32")
@@ -86,7 +89,10 @@ void fake_kernels_begin(void)
     ADD_VARIANT(gemm_narrow_##type, "gemm_narrow_32_" #type)                                       \
     ADD_VARIANT(gemm_narrow_##type, "gemm_narrow_64_" #type)                                       \
     ADD_VARIANT(gemm_packed_##type, "gemm_packed_wide_" #type)                                     \
-    ADD_VARIANT(gemm_packed_##type, "gemm_packed_128_" #type)
+    ADD_VARIANT(gemm_packed_##type, "gemm_packed_128_" #type)                                      \
+    ADD_VARIANT(conv_narrow_##type, "conv_narrow_deep_" #type)                                     \
+    ADD_VARIANT(conv_narrow_##type, "conv_narrow_64_" #type)                                       \
+    ADD_VARIANT(conv_narrow_##type, "conv_narrow_wide_" #type)
     ADD_NARROW(tf32)
     ADD_NARROW(f16)
     ADD_NARROW(bf16)

@@ -17,6 +17,8 @@ sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank
 sp_shape pick_operand(data_random *random, const sp_shape *shape);
 sp_dtype pick_dtype(data_random *random);
 sp_activation pick_activation(data_random *random);
+/* Sets what a narrow product has: a precision, packed operands, an activation. */
+void make_narrow(data_random *random, kernel_case *c);
 
 /* Appends an input of random numbers, or of the given integers, whose values the shape rule may
  * read. */
@@ -32,6 +34,7 @@ typedef struct case_window {
     uint32_t spatial;
 } case_window;
 
+case_window pick_image_window(data_random *random, int64_t most);
 /* Appends attributes for strides, dilations and pads. */
 void add_window(kernel_case *c, const case_window *w);
 /* [first, second, sizes ...] */
@@ -54,6 +57,7 @@ extern const kernel_case_kind elementwise_case_kinds[]; /* elementwise_cases.c *
 extern const kernel_case_kind move_case_kinds[];        /* move_cases.c */
 extern const kernel_case_kind reduce_case_kinds[];      /* reduce_cases.c */
 extern const kernel_case_kind product_case_kinds[];     /* product_cases.c */
+extern const kernel_case_kind narrow_case_kinds[];      /* narrow_cases.c */
 
 void elementwise_case_make(const kernel_case_kind *kind, data_random *random, kernel_case *c);
 

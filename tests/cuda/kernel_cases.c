@@ -209,7 +209,7 @@ static void make_matmul(data_random *random, kernel_case *c)
 
 /* A narrow product, which may have its left operand packed too: kernels of few calls, so that half
  * of them have an activation. */
-static void make_narrow(data_random *random, kernel_case *c)
+void make_narrow(data_random *random, kernel_case *c)
 {
     c->precision = (sp_precision)pick(random, SP_PRECISION_TF32, SP_PRECISION_BF16);
     c->packs = true;
@@ -224,23 +224,10 @@ static void make_narrow_gemm(data_random *random, kernel_case *c)
     make_narrow(random, c);
 }
 
-static void make_narrow_matmul(data_random *random, kernel_case *c)
-{
-    const int64_t m = pick_size(random, 150), n = pick_size(random, 150);
-    int64_t k = pick_size(random, 80);
-    if (one_in(random, 3)) k = pick(random, 250, 1400); /* of several segments */
-    c->op = "MatMul";
-    c->version = 13;
-    make_narrow(random, c);
-    const sp_shape a = {.rank = 3, .dims = {1, m, k}}, b = shape_2d(k, n);
-    add_random(c, random, SP_F32, &a);
-    add_random(c, random, SP_F32, &b);
-}
-
 /* ---- windows ---- */
 
 /* Sizes that are consistent with each other. */
-static case_window pick_window(data_random *random, int64_t most)
+case_window pick_image_window(data_random *random, int64_t most)
 {
     case_window w = {.spatial = one_in(random, 4) ? 1 : 2};
     const bool is_plain = one_in(random, 2);
@@ -295,11 +282,11 @@ static void make_conv(data_random *random, kernel_case *c)
     const int64_t groups = one_in(random, 2) ? 1 : pick(random, 1, 5);
     int64_t channels = one_in(random, 3) ? 1 : pick(random, 1, 9);
     int64_t filters = one_in(random, 3) ? 1 : pick(random, 1, 20);
-    case_window w = pick_window(random, 24);
+    case_window w = pick_image_window(random, 24);
     if (one_in(random, 12)) { /* large enough for high tiles */
         channels = 2;
         filters = pick(random, 9, 70);
-        w = pick_window(random, 2);
+        w = pick_image_window(random, 2);
         for (uint32_t i = 0; i < w.spatial; i++) {
             w.stride[i] = 1;
             w.in[i] += w.spatial == 2 ? 62 : 4000;
@@ -327,7 +314,7 @@ static void make_max_pool(data_random *random, kernel_case *c)
 {
     c->op = "MaxPool";
     c->version = 12;
-    const case_window w = pick_window(random, 24);
+    const case_window w = pick_image_window(random, 24);
     add_window(c, &w);
     add_ints(c, "kernel_shape", w.kernel, w.spatial);
     add_int(c, "ceil_mode", one_in(random, 3));
@@ -477,7 +464,6 @@ static const kernel_case_kind common_kinds[] = {
     {"gemm", make_gemm, NULL},
     {"matmul", make_matmul, NULL},
     {"narrow gemm", make_narrow_gemm, NULL},
-    {"narrow matmul", make_narrow_matmul, NULL},
     {"conv", make_conv, NULL},
     {"max pool", make_max_pool, NULL},
     {"binary", make_binary, NULL},
@@ -492,8 +478,9 @@ static const kernel_case_kind common_kinds[] = {
     {0},
 };
 
-static const kernel_case_kind *const families[] = {
-    common_kinds, elementwise_case_kinds, move_case_kinds, reduce_case_kinds, product_case_kinds};
+static const kernel_case_kind *const families[] = {common_kinds,       elementwise_case_kinds,
+                                                   move_case_kinds,    reduce_case_kinds,
+                                                   product_case_kinds, narrow_case_kinds};
 
 /* NULL after the last. */
 static const kernel_case_kind *find_kind(uint32_t kind)

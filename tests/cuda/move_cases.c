@@ -355,7 +355,8 @@ static void add_lengths(kernel_case *c, data_random *random, int64_t rows, int64
     }
 }
 
-static void make_recurrent(data_random *random, kernel_case *c, const char *op, int64_t gates)
+static void make_layer(data_random *random, kernel_case *c, const char *op, int64_t gates,
+                       bool has_lengths)
 {
     const int64_t steps = pick(random, 1, 6), rows = pick(random, 1, 9);
     const int64_t input = pick(random, 1, 20), hidden = pick(random, 1, 40);
@@ -372,7 +373,7 @@ static void make_recurrent(data_random *random, kernel_case *c, const char *op, 
     } else {
         c->input_count++;
     }
-    if (pick(random, 0, 2) == 0) add_lengths(c, random, rows, steps);
+    if (has_lengths) add_lengths(c, random, rows, steps);
     else c->input_count++; /* all sequences have full length */
     add_floats(c, random, shape_3d(directions, rows, hidden));
     c->output_count = 2;
@@ -384,17 +385,25 @@ static void make_recurrent(data_random *random, kernel_case *c, const char *op, 
 
 static void make_lstm(data_random *random, kernel_case *c)
 {
-    make_recurrent(random, c, "LSTM", 4);
+    make_layer(random, c, "LSTM", 4, false);
 }
 
 static void make_gru(data_random *random, kernel_case *c)
 {
-    make_recurrent(random, c, "GRU", 3);
+    make_layer(random, c, "GRU", 3, false);
 }
 
 static void make_rnn(data_random *random, kernel_case *c)
 {
-    make_recurrent(random, c, "RNN", 1);
+    make_layer(random, c, "RNN", 1, false);
+}
+
+static void make_sequences(data_random *random, kernel_case *c)
+{
+    static const char *const ops[] = {"LSTM", "GRU", "RNN"};
+    static const int64_t gates[] = {4, 3, 1};
+    const int64_t op = pick(random, 0, 2);
+    make_layer(random, c, ops[op], gates[op], true);
 }
 
 const kernel_case_kind move_case_kinds[] = {
@@ -418,6 +427,7 @@ const kernel_case_kind move_case_kinds[] = {
     {"lstm", make_lstm, NULL},
     {"gru", make_gru, NULL},
     {"rnn", make_rnn, NULL},
+    {"sequences", make_sequences, NULL},
     {"grid sample", make_grid_sample, NULL},
     {0},
 };

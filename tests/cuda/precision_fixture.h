@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model with products that a precision makes narrow: y = relu(x w + b) v^T + c with x [n, depth]
- * free, by MatMul, Add, Relu and Gemm. */
+/* Models with products and convolutions that a precision makes narrow: y = relu(x w + b) v^T + c
+ * with x [n, depth] free, by MatMul, Add, Relu and Gemm; or the same of images, by a convolution of
+ * 3 x 3, Relu and a pointwise one. */
 #ifndef SP_TESTS_PRECISION_FIXTURE_H
 #define SP_TESTS_PRECISION_FIXTURE_H
 
@@ -9,8 +10,14 @@
 #include "support/model_data.h"
 
 typedef struct precision_sizes {
-    int64_t depth, width, columns;
+    int64_t depth, width, columns; /* of images: channels */
+    int64_t image;                 /* height and width of images; 0: products */
+    sp_dtype type;                 /* SP_F32, SP_F16 or SP_BF16, in the file; x and y are f32 */
 } precision_sizes;
+
+/* Elements of a row of x, and of y. */
+int64_t precision_inputs(const precision_sizes *sizes);
+int64_t precision_outputs(const precision_sizes *sizes);
 
 /* With `is_exact` all values are small integers, so that each sum is exact in every order and in
  * every precision, and results have one set of bits. */

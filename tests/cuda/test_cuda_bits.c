@@ -37,7 +37,8 @@ static sp_cuda_tile next_tile(bool has_squares)
     return sp_cuda_make_tile(groups, groups == 4 && rows > 16 ? 16 : rows);
 }
 
-/* Launches a narrow product with the next tile of its kernel; false: it is another kernel. */
+/* Launches a narrow product or convolution with the next tile of its kernel; false: it is another
+ * kernel. */
 static bool set_next_narrow_tile(const sp_gpu_kernel *gpu, const void *constants,
                                  sp_launch_shape *out)
 {
@@ -54,6 +55,17 @@ static bool set_next_narrow_tile(const sp_gpu_kernel *gpu, const void *constants
         const bool is_packed = i >= SP_COUNT_OF(kernels) / 2; /* as the list is sorted */
         kernels[i].launch(constants,
                           turn++ % (is_packed ? SP_CUDA_PACKED_TILES : SP_CUDA_NARROW_TILES), out);
+        return true;
+    }
+    static const struct {
+        sp_kernel_id id;
+        void (*launch)(const sp_conv_constants *k, uint32_t tile, sp_launch_shape *out);
+    } convs[] = {{SP_KERNEL_ID_conv_narrow_tf32, sp__cuda_launch_conv_tf32},
+                 {SP_KERNEL_ID_conv_narrow_f16, sp__cuda_launch_conv_f16},
+                 {SP_KERNEL_ID_conv_narrow_bf16, sp__cuda_launch_conv_bf16}};
+    for (size_t i = 0; i < SP_COUNT_OF(convs); i++) {
+        if (gpu != sp__cuda_kernels()[convs[i].id].gpu) continue;
+        convs[i].launch(constants, turn++ % SP_CUDA_CONV_TILES, out);
         return true;
     }
     return false;
@@ -132,9 +144,9 @@ TEST(emulated_kernels_have_the_bits_of_the_cpu)
 /* The kinds of calls with products; the other ones have no tiles. */
 static bool has_tiles(uint32_t kind)
 {
-    static const char *const names[] = {"gemm",      "matmul",   "narrow gemm", "narrow matmul",
-                                        "conv",      "lstm",     "gru",         "rnn",
-                                        "long gemm", "long conv"};
+    static const char *const names[] = {"gemm",      "matmul",    "narrow gemm", "narrow matmul",
+                                        "conv",      "lstm",      "gru",         "rnn",
+                                        "long gemm", "long conv", "narrow conv"};
     for (size_t i = 0; i < SP_COUNT_OF(names); i++) {
         if (strcmp(kernel_case_kind_name(kind), names[i]) == 0) return true;
     }

@@ -14,7 +14,7 @@
 #include "precision_fixture.h"
 #include "segment_fixture.h"
 
-static const precision_sizes sizes = {70, 512, 33};
+static const precision_sizes sizes = {70, 512, 33, 0, SP_F32};
 enum { MOST_ROWS = 140 };
 
 static const sp_precision precisions[] = {SP_PRECISION_TF32, SP_PRECISION_F16, SP_PRECISION_BF16};
@@ -109,7 +109,7 @@ TEST(a_row_has_the_same_bits_with_any_number_of_rows)
 /* From 128 rows on the left operand of the first product is packed by a step of its own. */
 TEST(a_row_has_the_same_bits_in_a_product_whose_left_operand_is_packed)
 {
-    static const precision_sizes wide = {9, 16384, 2};
+    static const precision_sizes wide = {9, 16384, 2, 0, SP_F32};
     static const int64_t rows[] = {1, 127, 128, 133};
     const sp_device device = segment_begin();
     const sp_model_options options = {.device = device, .precision = SP_PRECISION_BF16};
@@ -161,6 +161,99 @@ TEST(products_that_a_user_moves_to_the_cpu_round_too)
     CHECK_OK(sp_model_release(own));
     CHECK_OK(sp_model_release(moved));
     segment_set_ops(NULL);
+    segment_end();
+}
+
+/* ---- convolutions, and files of f16 and bf16 ---- */
+
+static const precision_sizes others[] = {{70, 24, 9, 5, SP_F32},  {128, 24, 9, 4, SP_F32},
+                                         {70, 130, 9, 0, SP_F16}, {70, 130, 9, 0, SP_BF16},
+                                         {70, 24, 9, 5, SP_F16},  {64, 24, 9, 4, SP_BF16}};
+enum { OTHER_ROWS = 5 };
+
+static sp_model load_other(sp_device device, const precision_sizes *s, sp_precision precision,
+                           bool is_exact)
+{
+    sp_model model = {0};
+    const sp_model_options options = {.device = device, .precision = precision};
+    CHECK_OK(precision_load(s, is_exact, &options, &model));
+    return model;
+}
+
+static float *run_other(sp_model model, const precision_sizes *s, bool is_exact)
+{
+    float *x = precision_rows(s, is_exact, OTHER_ROWS);
+    float *y = sp_malloc((size_t)(OTHER_ROWS * precision_outputs(s)) * sizeof *y);
+    CHECK_OK(precision_run(model, s, x, OTHER_ROWS, y));
+    sp_free(x);
+    return y;
+}
+
+static void check_other(sp_device device, const precision_sizes *s, sp_precision precision,
+                        bool is_exact)
+{
+    const uint64_t count = (uint64_t)(OTHER_ROWS * precision_outputs(s));
+    const bool is_half = s->type == SP_F16 || s->type == SP_BF16;
+    const sp_model cpu = load_other((sp_device){0}, s, SP_PRECISION_DEFAULT, is_exact);
+    const sp_model plain = load_other(device, s, SP_PRECISION_DEFAULT, is_exact);
+    const sp_model model = load_other(device, s, precision, is_exact);
+    float *want = run_other(cpu, s, is_exact), *same = run_other(plain, s, is_exact);
+    float *got = run_other(model, s, is_exact);
+    CHECK_EQ_MEM(same, want, count * sizeof *same);
+    const double difference = precision_difference(got, want, count);
+    const double bound = precision_bound(s->type == SP_BF16 ? SP_PRECISION_BF16 : precision);
+    /* Sums of integers are exact in any order; a bf16 does not have all of those of an f32 file. */
+    if (is_exact && (is_half || precision != SP_PRECISION_BF16)) CHECK(difference == 0);
+    if (!is_exact && !is_half) CHECK(difference > 0);
+    CHECK(difference < bound);
+    CHECK_EQ_U64(model_info_of(model).cpu_step_count, 0);
+    CHECK(model_info_of(model).packed_bytes > 0);
+    /* A row's bits are those of the row alone. */
+    float *x = precision_rows(s, is_exact, OTHER_ROWS);
+    for (int64_t row = 0; row < OTHER_ROWS; row++) {
+        float *alone = got + row * precision_outputs(s);
+        CHECK_OK(precision_run(model, s, x + row * precision_inputs(s), 1, want));
+        CHECK_EQ_MEM(want, alone, (uint64_t)precision_outputs(s) * sizeof *want);
+    }
+    sp_free(x);
+    sp_free(want);
+    sp_free(same);
+    sp_free(got);
+    CHECK_OK(sp_model_release(cpu));
+    CHECK_OK(sp_model_release(plain));
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(convolutions_and_products_of_halves_are_narrow_too)
+{
+    const sp_device device = segment_begin();
+    for (size_t i = 0; i < SP_COUNT_OF(others) * SP_COUNT_OF(precisions); i++) {
+        const sp_precision precision = precisions[i % SP_COUNT_OF(precisions)];
+        check_other(device, &others[i / SP_COUNT_OF(precisions)], precision, false);
+        check_other(device, &others[i / SP_COUNT_OF(precisions)], precision, true);
+    }
+    segment_end();
+}
+
+/* The type is the file's, so its bits are the same whichever precision is asked for. */
+TEST(each_precision_gives_a_file_of_halves_the_same_bits)
+{
+    const sp_device device = segment_begin();
+    for (size_t i = 0; i < SP_COUNT_OF(others); i++) {
+        const precision_sizes *s = &others[i];
+        if (s->type != SP_F16 && s->type != SP_BF16) continue;
+        float *first = NULL;
+        for (size_t k = 0; k < SP_COUNT_OF(precisions); k++) {
+            const sp_model model = load_other(device, s, precisions[k], false);
+            float *y = run_other(model, s, false);
+            const uint64_t bytes = (uint64_t)(OTHER_ROWS * precision_outputs(s)) * sizeof *y;
+            if (first != NULL) CHECK_EQ_MEM(y, first, bytes);
+            if (first == NULL) first = y;
+            else sp_free(y);
+            CHECK_OK(sp_model_release(model));
+        }
+        sp_free(first);
+    }
     segment_end();
 }
 

@@ -19,6 +19,7 @@
 
 #define SP_CPU_CONV_KERNELS(X)                                                                     \
     X(conv_f32, conv) X(conv_depthwise_f32, depthwise)                                             \
+    X(conv_narrow_tf32, conv) X(conv_narrow_f16, conv) X(conv_narrow_bf16, conv)                   \
     X(conv_3d_f32, conv_3d) X(conv_any_f64, conv_3d)                                               \
     X(conv_any_f16, conv_3d) X(conv_any_bf16, conv_3d)                                             \
     X(conv_transpose_f32, conv_transpose)                                                          \

@@ -82,6 +82,15 @@ void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
 SP_CUDA_NARROW_LAUNCH_LIST(SP_CUDA_NARROW_DECLARE)
 #undef SP_CUDA_NARROW_DECLARE
 
+/* Of narrow convolutions: by the index in SP_CUDA_CONV_TILE_LIST. */
+#define SP_CUDA_CONV_TILES 4
+#define SP_CUDA_CONV_LAUNCH_LIST(X) X(conv_tf32) X(conv_f16) X(conv_bf16)
+#define SP_CUDA_CONV_DECLARE(name)                                                                 \
+    void sp__cuda_launch_##name(const sp_conv_constants *k, uint32_t tile, sp_launch_shape *out);  \
+    void sp__cuda_tiled_##name(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
+SP_CUDA_CONV_LAUNCH_LIST(SP_CUDA_CONV_DECLARE)
+#undef SP_CUDA_CONV_DECLARE
+
 void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 void sp__cuda_tiled_conv(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);
 void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_launch_shape *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of narrow products and their packing (docs/decisions/0072). */
+/* Launches of narrow products and convolutions, and of their packing (docs/decisions/0072). */
 #include "ops/cuda/cuda_grid.h"
 #include "ops/cuda/cuda_kernels.h"
 
@@ -9,27 +9,34 @@ typedef struct narrow_tile {
 } narrow_tile;
 
 #define TILE_BYTES SP_CUDA_NARROW_TILE_BYTES
-#define NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, is_raw)          \
+#define NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, left)            \
     {rows,                                                                                         \
      columns,                                                                                      \
      (rows) / (warp_rows) * ((columns) / (warp_columns)) * (groups) * SP_CUDA_LANES,               \
-     {TILE_BYTES(rows, columns, groups, stages, is_raw, 2),                                        \
-      TILE_BYTES(rows, columns, groups, stages, is_raw, 4)}},
+     {TILE_BYTES(rows, columns, groups, stages, left, 2),                                          \
+      TILE_BYTES(rows, columns, groups, stages, left, 4)}},
 static const narrow_tile narrow_tiles[SP_CUDA_NARROW_TILES] = {
     SP_CUDA_NARROW_TILE_LIST(NARROW_TILE)};
 static const narrow_tile packed_tiles[SP_CUDA_PACKED_TILES] = {
     SP_CUDA_PACKED_TILE_LIST(NARROW_TILE)};
+static const narrow_tile conv_tiles[SP_CUDA_CONV_TILES] = {SP_CUDA_CONV_TILE_LIST(NARROW_TILE)};
 #undef NARROW_TILE
 #undef TILE_BYTES
+
+static void set_block(const narrow_tile *tile, uint32_t element_bytes, const sp_gpu_kernel *variant,
+                      sp_launch_shape *out)
+{
+    out->block[0] = tile->threads;
+    out->shared_bytes = tile->bytes[element_bytes == 4];
+    out->variant = variant;
+}
 
 static void set_narrow(const sp_gemm_constants *k, const narrow_tile *tile, uint32_t element_bytes,
                        const sp_gpu_kernel *variant, sp_launch_shape *out)
 {
     sp__cuda_set_grid(sp_cuda_tiles(k->rows, tile->rows), sp_cuda_tiles(k->columns, tile->columns),
                       1, out);
-    out->block[0] = tile->threads;
-    out->shared_bytes = tile->bytes[element_bytes == 4];
-    out->variant = variant;
+    set_block(tile, element_bytes, variant, out);
 }
 
 static int64_t narrow_blocks(const sp_gemm_constants *k, const narrow_tile *tile)
@@ -82,6 +89,55 @@ static uint32_t pick_packed(const sp_gemm_constants *k)
 NARROW_LAUNCHES(tf32, 4)
 NARROW_LAUNCHES(f16, 2)
 NARROW_LAUNCHES(bf16, 2)
+
+/* ---- convolutions ---- */
+
+static int64_t conv_rows(const sp_conv_constants *k)
+{
+    return sp_cuda_conv_images(k) * k->out_h * k->out_w;
+}
+
+static int64_t conv_blocks(const sp_conv_constants *k, const narrow_tile *tile)
+{
+    return sp_cuda_tiles(conv_rows(k), tile->rows) * sp_cuda_tiles(k->filters, tile->columns);
+}
+
+/* As pick_narrow. */
+static uint32_t pick_conv(const sp_conv_constants *k)
+{
+    enum { FEW, DEEP, MIDDLE, WIDE };
+    const int64_t enough = SP_CUDA_ENOUGH_BLOCKS;
+    const int64_t depth = k->channels * k->kernel_h * k->kernel_w;
+    if (depth >= 512 && conv_blocks(k, &conv_tiles[DEEP]) <= enough) return DEEP;
+    if (conv_blocks(k, &conv_tiles[FEW]) <= 2 * enough) return FEW;
+    const bool is_wide = k->filters > conv_tiles[MIDDLE].columns;
+    return is_wide && conv_blocks(k, &conv_tiles[WIDE]) > enough ? WIDE : MIDDLE;
+}
+
+#define CONV_LAUNCH(type, element_bytes)                                                           \
+    void sp__cuda_launch_conv_##type(const sp_conv_constants *k, uint32_t tile,                    \
+                                     sp_launch_shape *out)                                         \
+    {                                                                                              \
+        static const sp_gpu_kernel *const variants[] = {                                           \
+            NULL, &sp__cuda_variant_conv_narrow_deep_##type,                                       \
+            &sp__cuda_variant_conv_narrow_64_##type, &sp__cuda_variant_conv_narrow_wide_##type};   \
+        const narrow_tile *of = &conv_tiles[tile];                                                 \
+        sp__cuda_set_grid(sp_cuda_tiles(k->filters, of->columns),                                  \
+                          sp_cuda_tiles(conv_rows(k), of->rows), 1, out);                          \
+        set_block(of, element_bytes, variants[tile], out);                                         \
+    }                                                                                              \
+    void sp__cuda_tiled_conv_##type(const void *constants, uint32_t shared_bytes,                  \
+                                    sp_launch_shape *out)                                          \
+    {                                                                                              \
+        uint32_t tile = pick_conv(constants);                                                      \
+        if (conv_tiles[tile].bytes[(element_bytes) == 4] > shared_bytes) tile = 0;                 \
+        sp__cuda_launch_conv_##type(constants, tile, out);                                         \
+    }
+CONV_LAUNCH(tf32, 4)
+CONV_LAUNCH(f16, 2)
+CONV_LAUNCH(bf16, 2)
+
+/* ---- packing ---- */
 
 static void set_narrow_pack(const sp_gemm_pack_constants *k, int64_t element_bytes,
                             sp_launch_shape *out)

@@ -154,7 +154,9 @@
     X(gemm_narrow_tf32, gemm, narrow_tf32) X(gemm_narrow_f16, gemm, narrow_f16)                    \
     X(gemm_narrow_bf16, gemm, narrow_bf16)                                                         \
     X(gemm_packed_tf32, gemm, packed_tf32) X(gemm_packed_f16, gemm, packed_f16)                    \
-    X(gemm_packed_bf16, gemm, packed_bf16)
+    X(gemm_packed_bf16, gemm, packed_bf16)                                                         \
+    X(conv_narrow_tf32, conv, conv_tf32) X(conv_narrow_f16, conv, conv_f16)                        \
+    X(conv_narrow_bf16, conv, conv_bf16)
 #define SP_CUDA_NARROW_PACK_LIST(X)                                                                \
     X(narrow_pack_tf32, gemm_pack, narrow_pack_tf32) X(narrow_pack_f16, gemm_pack, narrow_pack_f16) \
     X(narrow_pack_bf16, gemm_pack, narrow_pack_f16)

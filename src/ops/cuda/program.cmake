@@ -251,7 +251,8 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/gemm/finish.cuh
     cuda/gemm/narrow_operands.cuh
     cuda/gemm/narrow.cuh
-    cuda/gemm/narrow.cu)
+    cuda/gemm/narrow.cu
+    cuda/conv/narrow.cu)
 sp_add_cuda_program(recurrent
     copy_constants.h
     cuda/arch/functions.cuh

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Narrow products (docs/decisions/0072): the definition up to the order of a chain, which tensor
- * cores choose. Devices that have these cores run them; here they are for steps that a user moves
- * to the cpu, and for tests. */
+/* Narrow products and convolutions (docs/decisions/0072): the definition up to the order of a
+ * chain, which tensor cores choose. Devices that have these cores run them; here they are for steps
+ * that a user moves to the cpu, and for tests. */
 #include "base/macros.h"
 #include "ops/cpu/arch/half.h"
 #include "ops/cpu/gemm/activate.h"
 
 enum { LINES = SP_NARROW_LINES };
+
+/* Where step `depth` is in its column. */
+static int64_t pack_step(const sp_gemm_pack_constants *k, int64_t depth)
+{
+    if (k->block == 0) return depth * k->depth_stride;
+    return depth / k->block * k->block_stride + depth % k->block * k->depth_stride;
+}
 
 static inline float sp_float_of_tf32(uint32_t bits)
 {

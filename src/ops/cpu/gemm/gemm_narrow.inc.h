@@ -24,6 +24,19 @@ static const SP_NARROW_TYPE *SP_OF(narrow_at)(const SP_OF(narrow_matrix) * m, in
     return m->at + depth / STEPS * m->chunk_stride + line * STEPS + depth % STEPS;
 }
 
+/* An element of f32, or of the type. */
+static float SP_OF(narrow_load)(const void *from, int64_t at, bool is_half)
+{
+    if (is_half) return SP_NARROW_WIDEN(((const SP_NARROW_TYPE *)from)[at]);
+    return ((const float *)from)[at];
+}
+
+static void SP_OF(narrow_store)(void *to, int64_t at, bool is_half, float value)
+{
+    if (is_half) ((SP_NARROW_TYPE *)to)[at] = SP_NARROW_ROUND(value);
+    else ((float *)to)[at] = value;
+}
+
 /* A step of a row, rounded: of f32, or of a packed matrix. */
 static float SP_OF(narrow_left)(const sp_gemm_constants *k, const void *a, bool is_packed,
                                 int64_t row, int64_t depth)
@@ -61,18 +74,24 @@ static void SP_OF(narrow_row)(const sp_tile *tile, bool is_packed, int64_t row, 
                               int64_t end)
 {
     const sp_gemm_constants *k = tile->constants;
-    const float *c = k->has_c ? tile->bindings[2] : NULL;
-    float *y = (float *)tile->bindings[k->has_c ? 3 : 2] + row * k->columns;
+    const void *c = k->has_c ? tile->bindings[2] : NULL;
+    void *y = tile->bindings[k->has_c ? 3 : 2];
     for (int64_t n = first; n < end; n += LINES) {
         float sums[LINES];
         const int64_t count = end - n < LINES ? end - n : LINES;
         SP_OF(narrow_sums)(k, tile->bindings[0], is_packed, tile->bindings[1], row, n, sums);
         for (int64_t i = 0; i < count; i++) {
             float out = sums[i] * k->alpha;
-            if (c != NULL) out += c[row * k->c_row + (n + i) * k->c_column] * k->beta;
-            y[n + i] = sp_canonical(out);
+            if (c != NULL) {
+                const int64_t at = row * k->c_row + (n + i) * k->c_column;
+                out += SP_OF(narrow_load)(c, at, k->is_half) * k->beta;
+            }
+            sums[i] = sp_canonical(out);
         }
-        sp_activate(k->activation, y + n, 1, k->columns, count);
+        sp_activate(k->activation, sums, 1, LINES, count);
+        for (int64_t i = 0; i < count; i++) {
+            SP_OF(narrow_store)(y, row * k->columns + n + i, k->is_half, sums[i]);
+        }
     }
 }
 
@@ -97,18 +116,88 @@ sp_status SP_KERNEL(SP_OF(gemm_packed))(const sp_tile *tile)
     return SP_OF(narrow_product)(tile, true);
 }
 
+/* An element of b in the type: of one that has it already, all bits. */
+static SP_NARROW_TYPE SP_OF(narrow_rounded)(const sp_gemm_pack_constants *k, const void *b,
+                                            int64_t at)
+{
+    if (k->is_half) return ((const SP_NARROW_TYPE *)b)[at];
+    return SP_NARROW_ROUND(((const float *)b)[at]);
+}
+
 sp_status SP_KERNEL(SP_OF(narrow_pack))(const sp_tile *tile)
 {
     const sp_gemm_pack_constants *k = tile->constants;
-    const float *b = tile->bindings[0];
     SP_NARROW_TYPE *to = tile->bindings[1];
     const int64_t columns = (k->columns + LINES - 1) / LINES * LINES;
     for (int64_t first = 0; first < k->depth; first += STEPS) {
         for (int64_t n = 0; n < columns; n++, to += STEPS) {
-            const float *from = b + first * k->depth_stride + n * k->column_stride;
-            for (int64_t d = 0; d < STEPS; d++) {
-                const bool is_there = n < k->columns && first + d < k->depth;
-                to[d] = is_there ? SP_NARROW_ROUND(from[d * k->depth_stride]) : 0;
+            for (int64_t d = first; d < first + STEPS; d++) {
+                const bool is_there = n < k->columns && d < k->depth;
+                const int64_t at = pack_step(k, d) + n * k->column_stride;
+                to[d - first] = is_there ? SP_OF(narrow_rounded)(k, tile->bindings[0], at) : 0;
+            }
+        }
+    }
+    return SP_OK;
+}
+
+/* ---- convolutions ---- */
+
+/* Step `depth` of a pixel's window, rounded; 0 in the padding. */
+static float SP_OF(conv_step)(const sp_conv_constants *k, const float *image, int64_t pixel,
+                              int64_t depth)
+{
+    const int64_t tap = depth / k->channels, channel = depth % k->channels;
+    const int64_t y = pixel / k->out_w * k->stride_h + tap / k->kernel_w * k->dilation_h;
+    const int64_t x = pixel % k->out_w * k->stride_w + tap % k->kernel_w * k->dilation_w;
+    const int64_t row = y - k->pad_top, column = x - k->pad_left;
+    if (row < 0 || row >= k->in_h || column < 0 || column >= k->in_w) return 0;
+    return SP_NARROW_WIDEN(SP_NARROW_ROUND(image[(channel * k->in_h + row) * k->in_w + column]));
+}
+
+/* The sums of a pixel and LINES filters. */
+static void SP_OF(conv_sums)(const sp_conv_constants *k, const float *image, const void *w,
+                             int64_t pixel, int64_t filter, float *sums)
+{
+    const SP_OF(narrow_matrix) weights = SP_OF(narrow_matrix_of)(w, k->filters);
+    const int64_t depth = k->channels * k->kernel_h * k->kernel_w;
+    for (int64_t i = 0; i < LINES; i++) sums[i] = 0;
+    for (int64_t first = 0; first < depth; first += STEPS * SP_NARROW_CHUNKS) {
+        const int64_t rest = depth - first, all = STEPS * SP_NARROW_CHUNKS;
+        const int64_t end = first + (rest < all ? rest : all);
+        float chain[LINES] = {0};
+        for (int64_t d = first; d < end; d++) {
+            const float left = SP_OF(conv_step)(k, image, pixel, d);
+            const SP_NARROW_TYPE *at = SP_OF(narrow_at)(&weights, filter, d);
+            for (int64_t i = 0; i < LINES; i++) {
+                chain[i] = sp_fmaf(left, SP_NARROW_WIDEN(at[i * STEPS]), chain[i]);
+            }
+        }
+        for (int64_t i = 0; i < LINES; i++) sums[i] += chain[i];
+    }
+}
+
+sp_status SP_KERNEL(SP_OF(conv_narrow))(const sp_tile *tile)
+{
+    const sp_conv_constants *k = tile->constants;
+    const int64_t image = tile->index[2], pixels = k->out_h * k->out_w;
+    const float *x = (const float *)tile->bindings[0] + image * k->channels * k->in_h * k->in_w;
+    const void *bias = k->has_bias ? tile->bindings[2] : NULL;
+    const int64_t first = sp_tile_first(tile, 0), last = sp_tile_end(tile, 0, pixels);
+    for (int64_t f = 0; f < k->filters; f += LINES) {
+        const int64_t count = k->filters - f < LINES ? k->filters - f : LINES;
+        for (int64_t pixel = first; pixel < last; pixel++) {
+            float sums[LINES];
+            SP_OF(conv_sums)(k, x, tile->bindings[1], pixel, f, sums);
+            for (int64_t i = 0; i < count; i++) {
+                if (bias != NULL) sums[i] += SP_OF(narrow_load)(bias, f + i, k->is_half);
+                sums[i] = sp_canonical(sums[i]);
+            }
+            sp_activate(k->activation, sums, 1, LINES, count);
+            for (int64_t i = 0; i < count; i++) {
+                SP_OF(narrow_store)
+                (tile->bindings[bias != NULL ? 3 : 2],
+                 (image * k->filters + f + i) * pixels + pixel, k->is_half, sums[i]);
             }
         }
     }

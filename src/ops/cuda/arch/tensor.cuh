@@ -96,26 +96,26 @@ SP_CUDA_FUNCTION void sp_read_left(const char *rows, int pitch, sp_left_fragment
                      to.at[3]);
 }
 
-/* 16 rows of f32, `pitch` floats apart, which are rounded here. */
+/* 16 rows of f32, whose rows and steps are so many floats apart, which are rounded here. */
 template <class E>
-SP_CUDA_FUNCTION void sp_round_left(const float *rows, int pitch, sp_left_fragment<E> &to)
+SP_CUDA_FUNCTION void sp_round_left(const float *rows, int pitch, int step, sp_left_fragment<E> &to)
 {
     const int lane = (int)threadIdx.x % 32;
-    rows += lane / 4 * pitch + lane % 4 * 2;
+    rows += lane / 4 * pitch + lane % 4 * 2 * step;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        const float *at = rows + i % 2 * 8 * pitch + i / 2 * 8;
-        to.at[i] = sp_round_pair(E(), at[0], at[1]);
+        const float *at = rows + i % 2 * 8 * pitch + i / 2 * 8 * step;
+        to.at[i] = sp_round_pair(E(), at[0], at[step]);
     }
 }
-SP_CUDA_FUNCTION void sp_round_left(const float *rows, int pitch,
+SP_CUDA_FUNCTION void sp_round_left(const float *rows, int pitch, int step,
                                     sp_left_fragment<sp_tensor_tf32> &to)
 {
     const int lane = (int)threadIdx.x % 32;
-    rows += lane / 4 * pitch + lane % 4;
+    rows += lane / 4 * pitch + lane % 4 * step;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        to.at[i] = sp_tensor_tf32::round(rows[i % 2 * 8 * pitch + i / 2 * 4]);
+        to.at[i] = sp_tensor_tf32::round(rows[i % 2 * 8 * pitch + i / 2 * 4 * step]);
     }
 }
 
@@ -175,11 +175,11 @@ SP_CUDA_FUNCTION void sp_read_left(const char *rows, int pitch, sp_left_fragment
 }
 
 template <class E>
-SP_CUDA_FUNCTION void sp_round_left(const float *rows, int pitch, sp_left_fragment<E> &to)
+SP_CUDA_FUNCTION void sp_round_left(const float *rows, int pitch, int step, sp_left_fragment<E> &to)
 {
     for (int i = 0; i < 2; i++) {
-        const int row = (int)threadIdx.x % 32 / 4 + i * 8;
-        for (int k = 0; k < E::step; k++) to.at[i][k] = E::widen(E::round(rows[row * pitch + k]));
+        const float *row = rows + ((int)threadIdx.x % 32 / 4 + i * 8) * pitch;
+        for (int k = 0; k < E::step; k++) to.at[i][k] = E::widen(E::round(row[k * step]));
     }
 }
 

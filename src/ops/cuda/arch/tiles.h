@@ -45,7 +45,10 @@
     X(gemm_narrow_32_##type)                                                                       \
     X(gemm_narrow_64_##type)                                                                       \
     X(gemm_packed_wide_##type)                                                                     \
-    X(gemm_packed_128_##type)
+    X(gemm_packed_128_##type)                                                                      \
+    X(conv_narrow_deep_##type)                                                                     \
+    X(conv_narrow_64_##type)                                                                       \
+    X(conv_narrow_wide_##type)
 #define SP_CUDA_TENSOR_VARIANT_LIST(X)                                                             \
     SP_CUDA_TENSOR_VARIANTS(X, tf32)                                                               \
     SP_CUDA_TENSOR_VARIANTS(X, f16)                                                                \
@@ -156,27 +159,40 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
      4)
 #define SP_CUDA_SQUARE_THREADS(side) ((side) == 64 ? 128 : 256)
 
-/* The tiles of narrow products: X(name, rows, columns, rows and columns of a warp, groups of warps,
- * stages, is_raw), see gemm/narrow.cuh. The first of each list is the kernel's (gemm_narrow_TYPE,
- * gemm_packed_TYPE), and fits a block of every GPU; the other ones are of variants with the tile's
- * name in theirs. */
+/* The tiles of narrow products and convolutions: X(name, rows, columns, rows and columns of a warp,
+ * groups of warps, stages, left), see gemm/narrow.cuh. The first of each list is the kernel's
+ * (gemm_narrow_TYPE, gemm_packed_TYPE, conv_narrow_TYPE), and fits a block of every GPU; the other
+ * ones are of variants with the tile's name in theirs. */
+/* The left operand in shared memory: as the right one; or of f32, [row][step] or [step][row], where
+ * a row, or a step, is followed by room that spreads accesses over the banks. */
+#define SP_NARROW_PACKED 0
+#define SP_NARROW_ROWS 1
+#define SP_NARROW_PIXELS 2
 #define SP_CUDA_NARROW_TILE_LIST(X)                                                                \
-    X(few, 16, 32, 16, 16, 2, 5, 1)                                                                \
-    X(deep, 16, 16, 16, 16, 8, 3, 1)                                                               \
-    X(32, 32, 64, 16, 32, 2, 3, 1)                                                                 \
-    X(64, 64, 64, 32, 32, 1, 4, 1)
+    X(few, 16, 32, 16, 16, 2, 5, SP_NARROW_ROWS)                                                   \
+    X(deep, 16, 16, 16, 16, 8, 3, SP_NARROW_ROWS)                                                  \
+    X(32, 32, 64, 16, 32, 2, 3, SP_NARROW_ROWS)                                                    \
+    X(64, 64, 64, 32, 32, 1, 4, SP_NARROW_ROWS)
 #define SP_CUDA_PACKED_TILE_LIST(X)                                                                \
-    X(packed, 64, 64, 32, 32, 1, 4, 0)                                                             \
-    X(wide, 64, 128, 32, 32, 1, 4, 0)                                                              \
-    X(128, 128, 128, 64, 32, 1, 3, 0)
+    X(packed, 64, 64, 32, 32, 1, 4, SP_NARROW_PACKED)                                              \
+    X(wide, 64, 128, 32, 32, 1, 4, SP_NARROW_PACKED)                                               \
+    X(128, 128, 128, 64, 32, 1, 3, SP_NARROW_PACKED)
+#define SP_CUDA_CONV_TILE_LIST(X)                                                                  \
+    X(few_pixels, 32, 32, 16, 16, 2, 3, SP_NARROW_PIXELS)                                          \
+    X(deep_pixels, 16, 32, 16, 16, 8, 2, SP_NARROW_PIXELS)                                         \
+    X(64_pixels, 64, 64, 32, 32, 1, 3, SP_NARROW_PIXELS)                                           \
+    X(wide_pixels, 64, 128, 32, 32, 1, 3, SP_NARROW_PIXELS)
 /* From one row or column to the next in shared memory. */
 #define SP_CUDA_NARROW_PITCH (SP_NARROW_BYTES + 16)
 /* Shared memory of a tile of elements of `size` bytes: stages of both operands for each group, and
  * the chains of all groups but one. */
-#define SP_CUDA_NARROW_TILE_BYTES(rows, columns, groups, stages, is_raw, size)                     \
+#define SP_CUDA_NARROW_LEFT_BYTES(rows, left, size)                                                \
+    ((left) == SP_NARROW_PACKED ? (rows) * SP_CUDA_NARROW_PITCH                                    \
+     : (left) == SP_NARROW_ROWS ? (rows) * ((SP_NARROW_BYTES + 16) * 4 / (size))                   \
+                                : SP_NARROW_BYTES / (size) * ((rows) + 2 * (size)) * 4)
+#define SP_CUDA_NARROW_TILE_BYTES(rows, columns, groups, stages, left, size)                       \
     ((groups) * (stages) *                                                                         \
-         ((columns) * SP_CUDA_NARROW_PITCH +                                                       \
-          (rows) * ((is_raw) ? (SP_NARROW_BYTES + 16) * 4 / (size) : SP_CUDA_NARROW_PITCH)) +      \
+         ((columns) * SP_CUDA_NARROW_PITCH + SP_CUDA_NARROW_LEFT_BYTES(rows, left, size)) +        \
      ((groups) - 1) * (rows) * (columns) * 4)
 
 /* Of a tile of several blocks: few rows of a product, or few pixels of a convolution. Three chunks

@@ -7,7 +7,7 @@ SP_CUDA_FUNCTION void
 sp_narrow_product_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
                        const sp_narrow_place &place, char *pool, int64_t row, int64_t column)
 {
-    const sp_narrow_left<T, T::is_raw> left(k, bindings.at[0], row, place.thread);
+    const sp_narrow_left<T, T::left> left(k, bindings.at[0], row, place.thread);
     const auto right = sp_make_narrow_lines<T::columns, T::group_threads>(bindings.at[1], k.columns,
                                                                           column, place.thread);
     sp_narrow_sums<T> sum;
@@ -16,13 +16,14 @@ sp_narrow_product_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants 
                      (int)sp_cuda_tiles(k.depth, T::chunk), place, left, right, sum);
     if (place.group == 0) {
         const int lane = place.thread % 32;
-        float *y = (float *)bindings.at[k.has_c ? 3 : 2];
-        const sp_narrow_output output = {k,
-                                         k.has_c ? (const float *)bindings.at[2] : nullptr,
-                                         y,
-                                         row + place.row + lane / 4,
-                                         column + place.column + lane % 4 * 2,
-                                         ((uint64_t)y & 7) == 0 && (k.columns & 1) == 0};
+        void *y = bindings.at[k.has_c ? 3 : 2];
+        const bool is_wide = !k.is_half && ((uint64_t)y & 7) == 0 && (k.columns & 1) == 0;
+        const sp_narrow_output<typename T::element> output = {k,
+                                                              k.has_c ? bindings.at[2] : nullptr,
+                                                              y,
+                                                              row + place.row + lane / 4,
+                                                              column + place.column + lane % 4 * 2,
+                                                              is_wide};
         sp_narrow_finish<T>(output, sum);
     }
     __syncthreads(); /* the next tile may use the memory */
@@ -45,10 +46,10 @@ SP_CUDA_FUNCTION void sp_narrow_product(const sp_gpu_bindings &bindings, const s
     }
 }
 
-#define SP_NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, is_raw)       \
+#define SP_NARROW_TILE(name, rows, columns, warp_rows, warp_columns, groups, stages, left)         \
     template <class E>                                                                             \
     using sp_narrow_##name =                                                                       \
-        sp_narrow_tile<E, rows, columns, warp_rows, warp_columns, groups, stages, is_raw>;
+        sp_narrow_tile<E, rows, columns, warp_rows, warp_columns, groups, stages, left>;
 SP_CUDA_NARROW_TILE_LIST(SP_NARROW_TILE)
 SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
 
@@ -71,19 +72,40 @@ SP_NARROW_PRODUCTS(tf32)
 SP_NARROW_PRODUCTS(f16)
 SP_NARROW_PRODUCTS(bf16)
 
+/* Where step `depth` is in its column. */
+SP_CUDA_FUNCTION int64_t sp_pack_step(const sp_gemm_pack_constants &k, int64_t depth)
+{
+    if (k.block == 0) return depth * k.depth_stride;
+    const int64_t block = sp_quotient(depth, k.block);
+    return block * k.block_stride + (depth - block * k.block) * k.depth_stride;
+}
+
+/* Four steps of f32, of which `rest` are there. */
+SP_CUDA_FUNCTION float4 sp_pack_load(const sp_gemm_pack_constants &k, const float *column,
+                                     int64_t depth, int64_t rest)
+{
+    float4 x = {0, 0, 0, 0};
+    if (rest > 0) x.x = column[sp_pack_step(k, depth)];
+    if (rest > 1) x.y = column[sp_pack_step(k, depth + 1)];
+    if (rest > 2) x.z = column[sp_pack_step(k, depth + 2)];
+    if (rest > 3) x.w = column[sp_pack_step(k, depth + 3)];
+    return x;
+}
+
 /* A thread for each 16 bytes. Neighbouring threads have neighbouring elements of b. */
 template <class E>
 SP_CUDA_FUNCTION void sp_narrow_pack(const sp_gpu_bindings &bindings,
                                      const sp_gemm_pack_constants &k)
 {
+    typedef typename E::type Element;
     constexpr int elements = 16 / E::bytes, parts = SP_NARROW_BYTES / 16;
-    const float *b = (const float *)bindings.at[0];
-    char *to = (char *)bindings.at[1];
+    const void *b = bindings.at[0];
     const int64_t columns = sp_cuda_tiles(k.columns, SP_NARROW_LINES) * SP_NARROW_LINES;
     const int64_t count = sp_cuda_tiles(k.depth, elements * parts) * parts * columns;
     const bool is_along = k.depth_stride == 1;
-    const bool is_wide = is_along && ((uint64_t)b & 15) == 0 && (k.column_stride & 3) == 0 &&
-                         k.depth % elements == 0;
+    const int vector = k.is_half ? elements : 4;
+    const bool is_wide = is_along && k.block == 0 && ((uint64_t)b & 15) == 0 &&
+                         k.column_stride % vector == 0 && k.depth % elements == 0;
 #pragma unroll 1
     for (int64_t i = sp_thread_index(); i < count; i += sp_thread_stride()) {
         int64_t chunk = i;
@@ -91,21 +113,28 @@ SP_CUDA_FUNCTION void sp_narrow_pack(const sp_gpu_bindings &bindings,
         const int64_t outer = sp_take_coordinate(&chunk, is_along ? columns : parts);
         const int64_t column = is_along ? outer : inner, part = is_along ? inner : outer;
         const int64_t depth = (chunk * parts + part) * elements;
-        const float *from = b + depth * k.depth_stride + column * k.column_stride;
-        char *place = to + (chunk * columns + column) * SP_NARROW_BYTES + part * 16;
         const int64_t rest = column < k.columns ? k.depth - depth : 0;
+        char *to = (char *)bindings.at[1] + (chunk * columns + column) * SP_NARROW_BYTES + part * 16;
+        if (k.is_half) {
+            const Element *from = (const Element *)b + column * k.column_stride;
+            if (is_wide) {
+                const float4 none = {0, 0, 0, 0};
+                *(float4 *)to = rest > 0 ? *(const float4 *)(from + depth) : none;
+                continue;
+            }
+#pragma unroll
+            for (int j = 0; j < elements; j++) {
+                ((Element *)to)[j] = rest > j ? from[sp_pack_step(k, depth + j)] : (Element)0;
+            }
+            continue;
+        }
+        const float *from = (const float *)b + column * k.column_stride;
 #pragma unroll
         for (int j = 0; j < elements; j += 4) {
             float4 x = {0, 0, 0, 0};
-            if (is_wide) {
-                if (rest > 0) x = *(const float4 *)(from + j);
-            } else {
-                if (rest > j) x.x = from[j * k.depth_stride];
-                if (rest > j + 1) x.y = from[(j + 1) * k.depth_stride];
-                if (rest > j + 2) x.z = from[(j + 2) * k.depth_stride];
-                if (rest > j + 3) x.w = from[(j + 3) * k.depth_stride];
-            }
-            sp_store_rounded(E(), x, place + j * E::bytes);
+            if (!is_wide) x = sp_pack_load(k, from, depth + j, rest - j);
+            else if (rest > 0) x = *(const float4 *)(from + depth + j);
+            sp_store_rounded(E(), x, to + j * E::bytes);
         }
     }
 }

@@ -9,11 +9,11 @@
  * [column][128 bytes], with zeros after the last column and step. */
 
 template <class E, int Rows, int Columns, int WarpRows, int WarpColumns, int Groups, int Stages,
-          bool IsRaw>
+          int Left>
 struct sp_narrow_tile {
     typedef E element;
     static constexpr int rows = Rows, columns = Columns, groups = Groups, stages = Stages;
-    static constexpr bool is_raw = IsRaw;
+    static constexpr int left = Left;
     static constexpr int chunk = SP_NARROW_BYTES / E::bytes; /* steps of the depth */
     static constexpr int steps = SP_NARROW_BYTES / 32;       /* products of a chunk */
     /* Of fragments, of a warp. */
@@ -25,12 +25,13 @@ struct sp_narrow_tile {
     /* Rows of shared memory begin in different banks. */
     static constexpr int pitch = SP_CUDA_NARROW_PITCH;
     static constexpr int raw_pitch = chunk + 16 / E::bytes;
-    static constexpr int left_bytes = IsRaw ? Rows * raw_pitch * 4 : Rows * pitch;
+    static constexpr int pixel_pitch = Rows + 2 * E::bytes;
+    static constexpr int left_bytes = SP_CUDA_NARROW_LEFT_BYTES(Rows, Left, E::bytes);
     static constexpr int stage_bytes = left_bytes + Columns * pitch;
     static constexpr int group_bytes = Stages * stage_bytes;
     static constexpr int bytes = Groups * group_bytes + (Groups - 1) * Rows * Columns * 4;
     static constexpr int sums = down * across * 4; /* of a thread */
-    static_assert(bytes == SP_CUDA_NARROW_TILE_BYTES(Rows, Columns, Groups, Stages, IsRaw, E::bytes),
+    static_assert(bytes == SP_CUDA_NARROW_TILE_BYTES(Rows, Columns, Groups, Stages, Left, E::bytes),
                   "as the host counts them");
     static_assert(across % 2 == 0, "fragments of columns are read in pairs");
 };
@@ -108,7 +109,7 @@ SP_CUDA_FUNCTION void sp_narrow_multiply(const char *stage, const sp_narrow_plac
         }
 #pragma unroll
         for (int i = 0; i < T::down; i++) {
-            sp_narrow_left<T, T::is_raw>::read(stage, place.row + i * 16, s, a[i]);
+            sp_narrow_left<T, T::left>::read(stage, place.row + i * 16, s, a[i]);
         }
 #pragma unroll
         for (int i = 0; i < T::down; i++) {
@@ -200,12 +201,24 @@ SP_CUDA_FUNCTION void sp_narrow_run(char *memory, float *chains, int chunks,
 
 /* ---- outputs ---- */
 
-struct sp_narrow_output {
+/* An element of f32, or of the type. */
+template <class E> SP_CUDA_FUNCTION float sp_narrow_load(const void *from, int64_t at, bool is_half)
+{
+    return is_half ? E::widen(((const typename E::type *)from)[at]) : ((const float *)from)[at];
+}
+template <class E>
+SP_CUDA_FUNCTION void sp_narrow_store(void *to, int64_t at, bool is_half, float value)
+{
+    if (is_half) ((typename E::type *)to)[at] = E::round(value);
+    else ((float *)to)[at] = value;
+}
+
+template <class E> struct sp_narrow_output {
     const sp_gemm_constants &k;
-    const float *c; /* or nullptr */
-    float *y;
+    const void *c; /* or nullptr */
+    void *y;
     int64_t row, column; /* of the thread's first output */
-    bool is_wide;        /* two columns can be stored at once */
+    bool is_wide;        /* two columns can be stored at once, as floats */
 
     /* The two outputs at (i, j) from the thread's first. */
     __device__ __forceinline__ void finish(int i, int j, float first, float second) const
@@ -215,9 +228,9 @@ struct sp_narrow_output {
         const bool has_second = at + 1 < k.columns;
         float addends[2] = {0, 0};
         if (c != nullptr) {
-            const float *from = c + r * k.c_row + at * k.c_column;
-            addends[0] = from[0];
-            if (has_second) addends[1] = from[k.c_column];
+            const int64_t from = r * k.c_row + at * k.c_column;
+            addends[0] = sp_narrow_load<E>(c, from, k.is_half);
+            if (has_second) addends[1] = sp_narrow_load<E>(c, from + k.c_column, k.is_half);
         }
         first = sp_gemm_finish(k, c != nullptr, first, addends[0]);
         second = sp_gemm_finish(k, c != nullptr, second, addends[1]);
@@ -225,30 +238,31 @@ struct sp_narrow_output {
             first = sp_store(sp_reluf(first));
             second = sp_store(sp_reluf(second));
         }
-        float *to = y + r * k.columns + at;
+        const int64_t to = r * k.columns + at;
         if (is_wide) {
-            *(float2 *)to = {first, second};
+            *(float2 *)((float *)y + to) = {first, second};
             return;
         }
-        to[0] = first;
-        if (has_second) to[1] = second;
+        sp_narrow_store<E>(y, to, k.is_half, first);
+        if (has_second) sp_narrow_store<E>(y, to + 1, k.is_half, second);
     }
 
-    /* Applies a long activation to two outputs of this thread. */
+    /* Applies a long activation to two outputs of this thread, which are floats. */
     __device__ __forceinline__ void activate(int i, int j) const
     {
         const int64_t r = row + i, at = column + j;
         if (r >= k.rows) return;
 #pragma unroll 1
         for (int64_t n = at; n < at + 2 && n < k.columns; n++) {
-            float *to = y + r * k.columns + n;
+            float *to = (float *)y + r * k.columns + n;
             *to = sp_activate(k.activation, *to);
         }
     }
 };
 
 template <class T>
-SP_CUDA_FUNCTION void sp_narrow_finish(const sp_narrow_output &output, const sp_narrow_sums<T> &sum)
+SP_CUDA_FUNCTION void sp_narrow_finish(const sp_narrow_output<typename T::element> &output,
+                                       const sp_narrow_sums<T> &sum)
 {
 #pragma unroll
     for (int i = 0; i < T::down; i++) {

@@ -98,8 +98,8 @@ SP_CUDA_FUNCTION sp_narrow_rows<T> sp_make_narrow_rows(const sp_gemm_constants &
             (rows < T::rows ? (int)rows : T::rows) - row, row * T::raw_pitch + step, is_wide};
 }
 
-/* The left operand of a tile, of f32 or packed. */
-template <class T, bool is_raw> struct sp_narrow_left {
+/* The left operand of a tile: of f32, packed, or of pixels, which conv/narrow.cu copies. */
+template <class T, int left> struct sp_narrow_left {
     typedef sp_left_fragment<typename T::element> Fragment;
     sp_narrow_rows<T> rows;
 
@@ -117,11 +117,11 @@ template <class T, bool is_raw> struct sp_narrow_left {
     SP_CUDA_MEMBER void read(const char *stage, int row, int step, Fragment &to)
     {
         const float *from = (const float *)stage + row * T::raw_pitch + step * T::element::step;
-        sp_round_left(from, T::raw_pitch, to);
+        sp_round_left(from, T::raw_pitch, 1, to);
     }
 };
 
-template <class T> struct sp_narrow_left<T, false> {
+template <class T> struct sp_narrow_left<T, SP_NARROW_PACKED> {
     typedef sp_left_fragment<typename T::element> Fragment;
     sp_narrow_lines<T::rows, T::group_threads> lines;
 
@@ -139,5 +139,15 @@ template <class T> struct sp_narrow_left<T, false> {
     SP_CUDA_MEMBER void read(const char *stage, int row, int step, Fragment &to)
     {
         sp_read_left(stage + row * T::pitch + step * 32, T::pitch, to);
+    }
+};
+
+template <class T> struct sp_narrow_left<T, SP_NARROW_PIXELS> {
+    typedef sp_left_fragment<typename T::element> Fragment;
+
+    SP_CUDA_MEMBER void read(const char *stage, int row, int step, Fragment &to)
+    {
+        const float *from = (const float *)stage + step * T::element::step * T::pixel_pitch + row;
+        sp_round_left(from, 1, T::pixel_pitch, to);
     }
 };

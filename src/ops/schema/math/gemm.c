@@ -32,23 +32,15 @@ static sp_gemm_pack_constants pack_constants(const sp_op_call *call, bool is_tra
                                     .column_stride = is_transposed ? dims[1] : 1};
 }
 
-/* Emits the packing of an input into a new scratch. */
-static sp_status emit_packing(const sp_op_call *call, uint32_t input, sp_lowering *lowering,
-                              sp_kernel_id kernel, const sp_gemm_pack_constants *k, uint64_t bytes)
-{
-    const uint32_t copy = sp__lower_scratch(lowering, bytes);
-    sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, kernel, k, sizeof(*k), &dispatch));
-    sp__lower_bind_input(dispatch, call, input);
-    sp__lower_bind_scratch(dispatch, lowering, copy, true);
-    return SP_OK;
-}
-
 static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, bool is_transposed)
 {
     const sp_gemm_pack_constants k = pack_constants(call, is_transposed);
-    return emit_packing(call, 1, lowering, SP_KERNEL_ID_gemm_pack_f32, &k,
-                        sp__gemm_panel_bytes(k.depth, k.columns));
+    const uint32_t copy = sp__lower_scratch(lowering, sp__gemm_panel_bytes(k.depth, k.columns));
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_pack_f32, &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 1);
+    sp__lower_bind_scratch(dispatch, lowering, copy, true);
+    return SP_OK;
 }
 
 static uint64_t gemm_multiply_adds(const sp_gemm_constants *k, uint64_t batch)
@@ -58,21 +50,6 @@ static uint64_t gemm_multiply_adds(const sp_gemm_constants *k, uint64_t batch)
 
 /* ---- narrow products (docs/decisions/0072) ---- */
 
-typedef struct narrow_kernels {
-    uint64_t element_bytes;
-    sp_kernel_id pack, product;
-    sp_kernel_id of_packed; /* the product, where the left operand is packed too */
-} narrow_kernels;
-
-static const narrow_kernels narrow[] = {
-    [SP_PRECISION_TF32] = {4, SP_KERNEL_ID_narrow_pack_tf32, SP_KERNEL_ID_gemm_narrow_tf32,
-                           SP_KERNEL_ID_gemm_packed_tf32},
-    [SP_PRECISION_F16] = {2, SP_KERNEL_ID_narrow_pack_f16, SP_KERNEL_ID_gemm_narrow_f16,
-                          SP_KERNEL_ID_gemm_packed_f16},
-    [SP_PRECISION_BF16] = {2, SP_KERNEL_ID_narrow_pack_bf16, SP_KERNEL_ID_gemm_narrow_bf16,
-                           SP_KERNEL_ID_gemm_packed_bf16},
-};
-
 /* Is the product so large that a kernel that rounds the left operand once costs less than it saves
  * (bench/NOTES.md)? Changes no bit. */
 static bool is_left_packed(const sp_gemm_constants *k)
@@ -81,51 +58,29 @@ static bool is_left_packed(const sp_gemm_constants *k)
     return outputs >= 0x1p21 || outputs * (double)k->depth >= 0x1p31;
 }
 
-bool sp__gemm_may_be_narrow(const sp_op_call *call)
-{
-    const bool is_product = call->op->pack == sp__gemm_pack || call->op->pack == sp__matmul_pack;
-    return is_product && call->precision != SP_PRECISION_DEFAULT &&
-           call->inputs[0].dtype == SP_F32 && call->inputs[1].shape.rank == 2;
-}
-
-/* The padding is less than 64 steps and 8 lines of a matrix that is bounded. */
-static uint64_t narrow_bytes(sp_precision precision, int64_t depth, int64_t lines)
-{
-    const uint64_t chunk = SP_NARROW_BYTES / narrow[precision].element_bytes;
-    const uint64_t chunks = ((uint64_t)depth + chunk - 1) / chunk;
-    const uint64_t padded =
-        ((uint64_t)lines + SP_NARROW_LINES - 1) / SP_NARROW_LINES * SP_NARROW_LINES;
-    return chunks * padded * SP_NARROW_BYTES;
-}
-
-static sp_status emit_narrow_pack(const sp_op_call *call, sp_lowering *lowering, bool is_transposed)
-{
-    const sp_gemm_pack_constants k = pack_constants(call, is_transposed);
-    return emit_packing(call, 1, lowering, narrow[call->precision].pack, &k,
-                        narrow_bytes(call->precision, k.depth, k.columns));
-}
-
-/* Emits a product by a packed constant, as emit_gemm. */
+/* Emits a product by a packed constant, as emit_gemm. Elements of two bytes cannot be copied to
+ * shared memory one by one, so f16 and bf16 are always packed. */
 static sp_status emit_narrow(const sp_op_call *call, sp_lowering *lowering, sp_gemm_constants *k)
 {
-    const narrow_kernels *kernels = &narrow[call->precision];
-    const bool is_packed = call->packs_left || is_left_packed(k);
+    const sp_narrow_kernels *kernels = sp__narrow_kernels(call);
+    k->is_half = call->inputs[0].dtype != SP_F32;
+    k->is_padded = k->is_b_constant = true;
+    const bool is_packed = k->is_half || call->packs_left || is_left_packed(k);
     if (is_packed) {
         const sp_gemm_pack_constants left = {.depth = k->depth,
                                              .columns = k->rows,
                                              .depth_stride = k->a_depth,
-                                             .column_stride = k->a_row};
-        SP_TRY(emit_packing(call, 0, lowering, kernels->pack, &left,
-                            narrow_bytes(call->precision, k->depth, k->rows)));
+                                             .column_stride = k->a_row,
+                                             .is_half = k->is_half};
+        SP_TRY(sp__narrow_emit_pack(call, 0, lowering, &left));
     }
-    k->is_padded = k->is_b_constant = true;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, is_packed ? kernels->of_packed : kernels->product, k,
                               sizeof(*k), &dispatch));
     dispatch->multiply_adds = gemm_multiply_adds(k, 1);
     if (is_packed) sp__lower_bind_scratch(dispatch, lowering, 0, false);
     else sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_packed(dispatch, 1, narrow_bytes(call->precision, k->depth, k->columns));
+    sp__lower_bind_packed(dispatch, 1, sp__narrow_bytes(kernels, k->depth, k->columns));
     if (k->has_c) sp__lower_bind_input(dispatch, call, 2);
     sp__lower_bind_output(dispatch, call, 0);
     return SP_OK;
@@ -164,11 +119,11 @@ static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
 static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gemm_constants *k,
                            bool is_transposed, uint64_t batch)
 {
+    if (call->inputs[1].is_packed && sp__may_be_narrow(call)) {
+        return emit_narrow(call, lowering, k);
+    }
     if (call->inputs[0].dtype != SP_F32) {
         return emit_gemm_any(call, lowering, k, is_transposed, batch);
-    }
-    if (call->inputs[1].is_packed && sp__gemm_may_be_narrow(call)) {
-        return emit_narrow(call, lowering, k);
     }
     const bool is_packed = call->inputs[1].is_packed || is_transposed;
     if (is_packed && !call->inputs[1].is_packed) SP_TRY(emit_pack(call, lowering, is_transposed));
@@ -225,10 +180,14 @@ sp_status sp__gemm_infer(sp_op_call *call)
 sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
 {
     if (input != 1) return SP_OK;
-    if (call->inputs[1].dtype != SP_F32 || call->inputs[1].shape.rank != 2) return SP_OK;
-    if (call->inputs[1].bytes == 0) return SP_OK; /* its other dimension may be very large */
-    if (sp__gemm_may_be_narrow(call)) {
-        return emit_narrow_pack(call, lowering, is_transposed(call, 1));
+    const sp_op_value *b = &call->inputs[1];
+    const bool is_narrow = sp__may_be_narrow(call);
+    if ((b->dtype != SP_F32 && !is_narrow) || b->shape.rank != 2) return SP_OK;
+    if (b->bytes == 0) return SP_OK; /* its other dimension may be very large */
+    if (is_narrow) {
+        sp_gemm_pack_constants k = pack_constants(call, is_transposed(call, 1));
+        k.is_half = b->dtype != SP_F32;
+        return sp__narrow_emit_pack(call, 1, lowering, &k);
     }
     return emit_pack(call, lowering, is_transposed(call, 1));
 }

@@ -138,6 +138,56 @@ static sp_kernel_id general_kernel(sp_dtype dtype)
     }
 }
 
+/* ---- narrow convolutions (docs/decisions/0072) ---- */
+
+sp_status sp__conv_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
+{
+    const sp_op_value *w = &call->inputs[1];
+    if (input != 1 || w->bytes == 0 || !sp__may_be_narrow(call)) return SP_OK;
+    const int64_t filters = w->shape.dims[0], channels = w->shape.dims[1];
+    const int64_t depth = (int64_t)sp__shape_count(&w->shape) / filters;
+    const sp_gemm_pack_constants k = {.depth = depth,
+                                      .columns = filters,
+                                      .depth_stride = depth / channels,
+                                      .column_stride = depth,
+                                      .block = channels,
+                                      .block_stride = 1,
+                                      .is_half = w->dtype != SP_F32};
+    return sp__narrow_emit_pack(call, 1, lowering, &k);
+}
+
+/* Emits the conversion of input 0 to f32, in a new scratch. */
+static sp_status widen_input(const sp_op_call *call, sp_lowering *lowering)
+{
+    const sp_op_value *x = &call->inputs[0];
+    const sp_cast_constants k = {.count = (int64_t)sp__shape_count(&x->shape), .to = SP_F32};
+    const uint32_t wide = sp__lower_scratch(lowering, (uint64_t)k.count * sizeof(float));
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering,
+                              x->dtype == SP_F16 ? SP_KERNEL_ID_cast_f16 : SP_KERNEL_ID_cast_bf16,
+                              &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_scratch(dispatch, lowering, wide, true);
+    return SP_OK;
+}
+
+static sp_status lower_narrow(const sp_op_call *call, sp_lowering *lowering, sp_conv_constants *k)
+{
+    const sp_narrow_kernels *kernels = sp__narrow_kernels(call);
+    const int64_t depth = k->channels * k->kernel_h * k->kernel_w;
+    k->is_half = call->inputs[0].dtype != SP_F32;
+    if (k->is_half) SP_TRY(widen_input(call, lowering));
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, kernels->conv, k, sizeof(*k), &dispatch));
+    dispatch->multiply_adds = sp__shape_count(&call->outputs[0].shape) * call->depth;
+    if (k->is_half) sp__lower_bind_scratch(dispatch, lowering, 0, false);
+    else sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_packed(dispatch, 1, sp__narrow_bytes(kernels, depth, k->filters));
+    if (k->has_bias) sp__lower_bind_input(dispatch, call, 2);
+    sp__lower_bind_output(dispatch, call, 0);
+    return SP_OK;
+}
+
 sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
@@ -149,6 +199,7 @@ sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
     const sp_dtype dtype = call->inputs[0].dtype;
     const bool is_image = dtype == SP_F32 && is_flat(&volume);
     k->planes = images * k->groups * k->filters;
+    if (call->inputs[1].is_packed) return lower_narrow(call, lowering, k);
     if (is_image && is_depthwise(k)) return lower_depthwise(call, lowering, k);
     sp_dispatch *dispatch;
     if (is_image) {

@@ -123,7 +123,7 @@ TEST(each_op_has_kernels_of_cuda_or_a_reason)
 TEST(no_two_kernels_of_a_program_have_an_index)
 {
     const sp_kernel *kernels = sp__cuda_kernels();
-    const sp_gpu_kernel *all[SP_KERNEL_COUNT + 32];
+    const sp_gpu_kernel *all[SP_KERNEL_COUNT + 64];
     uint32_t count = 0;
     for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
         if (kernels[i].gpu != NULL) all[count++] = kernels[i].gpu;
@@ -453,6 +453,38 @@ TEST(a_narrow_product_fits_blocks_with_less_memory)
         const bool is_packed = i / SP_COUNT_OF(limits) >= SP_COUNT_OF(kernels) / 2;
         const uint32_t all = is_packed ? SP_CUDA_PACKED_TILES : SP_CUDA_NARROW_TILES;
         if (shared_bytes == 227 * 1024) CHECK_EQ_U64(count, all);
+    }
+    shared_bytes = 48 * 1024;
+}
+
+TEST(a_narrow_convolution_fits_blocks_with_less_memory)
+{
+    static const uint32_t limits[] = {99 * 1024, 163 * 1024, 227 * 1024};
+    static const sp_kernel_id kernels[] = {
+        SP_KERNEL_ID_conv_narrow_tf32, SP_KERNEL_ID_conv_narrow_f16, SP_KERNEL_ID_conv_narrow_bf16};
+    for (size_t i = 0; i < SP_COUNT_OF(limits) * SP_COUNT_OF(kernels); i++) {
+        const sp_gpu_kernel *seen[SP_CUDA_CONV_TILES] = {NULL};
+        uint32_t count = 0;
+        shared_bytes = limits[i % SP_COUNT_OF(limits)];
+        for (int64_t images = 1; images < 100; images *= 2) {
+            for (int64_t filters = 1; filters < 2000; filters = filters * 3 + 1) {
+                const sp_conv_constants k = {.groups = 1,
+                                             .channels = images % 3 == 1 ? 16 : 512,
+                                             .filters = filters,
+                                             .planes = images * filters,
+                                             .kernel_h = 3,
+                                             .kernel_w = 3,
+                                             .out_h = 14,
+                                             .out_w = 14};
+                const sp_launch_shape shape = shape_of(kernels[i / SP_COUNT_OF(limits)], &k);
+                uint32_t at = 0;
+                while (at < count && seen[at] != shape.variant) at++;
+                REQUIRE(at < SP_CUDA_CONV_TILES);
+                if (at == count) seen[count++] = shape.variant;
+            }
+        }
+        /* With most memory each tile is launched. */
+        if (shared_bytes == 227 * 1024) CHECK_EQ_U64(count, SP_CUDA_CONV_TILES);
     }
     shared_bytes = 48 * 1024;
 }
