@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's convolutions (cuDNN, its fastest algorithm, TF32 off) for the layers of conv.cu:
-microseconds for one of 33 in a CUDA graph. Prints one JSON line per case."""
+"""PyTorch's convolutions (cuDNN, its fastest algorithm, TF32 off) for the layers of conv.cu and
+narrow_conv.cu: microseconds for one of 33 in a CUDA graph, in f32, and in bf16 with images as PyTorch
+has them and with channels last. Prints one JSON line per case."""
 
 import json
 
@@ -32,28 +33,45 @@ def time_graph(call, count):
     return sorted(times)[len(times) // 2]
 
 
+def measure(layer, images, dtype, layout):
+    channels, filters, size, kernel, stride = layer
+    conv = torch.nn.Conv2d(channels, filters, kernel, stride, kernel // 2).cuda().eval()
+    conv = conv.to(dtype=dtype, memory_format=layout)
+    x = torch.randn(images, channels, size, size, device="cuda")
+    x = x.to(dtype=dtype, memory_format=layout)
+    with torch.no_grad():
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                conv(x)
+        torch.cuda.synchronize()
+        return (time_graph(lambda: conv(x), 17) - time_graph(lambda: conv(x), 1)) / 16
+
+
+CASES = [
+    ("f32", torch.float32, torch.contiguous_format),
+    ("bf16", torch.bfloat16, torch.contiguous_format),
+    ("bf16_channels_last", torch.bfloat16, torch.channels_last),
+]
+
+
 def main():
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    for channels, filters, size, kernel, stride in LAYERS:
-        conv = torch.nn.Conv2d(channels, filters, kernel, stride, kernel // 2).cuda().eval()
+    for layer in LAYERS:
+        channels, filters, size, kernel, stride = layer
         for images in (1, 4, 16, 64):
-            x = torch.randn(images, channels, size, size, device="cuda")
-            with torch.no_grad():
-                side = torch.cuda.Stream()
-                with torch.cuda.stream(side):
-                    for _ in range(3):
-                        conv(x)
-                torch.cuda.synchronize()
-                us = (time_graph(lambda: conv(x), 17) - time_graph(lambda: conv(x), 1)) / 16
-            print(
-                json.dumps(
-                    {"case": "torch_conv", "channels": channels, "filters": filters, "in": size,
-                     "kernel": kernel, "stride": stride, "images": images, "torch_us": round(us, 2)}
-                ),
-                flush=True,
-            )  # fmt: skip
+            for name, dtype, layout in CASES:
+                us = measure(layer, images, dtype, layout)
+                print(
+                    json.dumps(
+                        {"case": "torch_conv", "type": name, "channels": channels,
+                         "filters": filters, "in": size, "kernel": kernel, "stride": stride,
+                         "images": images, "torch_us": round(us, 2)}
+                    ),
+                    flush=True,
+                )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -2,34 +2,7 @@
 // Our convolution on the layers of a ResNet-50: microseconds for a kernel of a graph of equal ones, one
 // after the other, and the share of the multiply-adds that the GPU can do. Prints one JSON line per
 // case; bench/h200/bench_conv.py prints PyTorch's for the same layers.
-#include "bench.cuh"
-
-struct Layer {
-    int64_t channels, filters, in, kernel, stride;
-};
-
-static sp_conv_constants constants_of(const Layer &layer, int64_t images)
-{
-    const int64_t pad = layer.kernel / 2, taps = layer.kernel * layer.kernel;
-    sp_conv_constants k = {};
-    k.groups = 1;
-    k.channels = layer.channels;
-    k.filters = layer.filters;
-    k.in_h = k.in_w = layer.in;
-    k.out_h = k.out_w = (layer.in + 2 * pad - layer.kernel) / layer.stride + 1;
-    k.kernel_h = k.kernel_w = layer.kernel;
-    k.stride_h = k.stride_w = layer.stride;
-    k.dilation_h = k.dilation_w = 1;
-    k.pad_top = k.pad_left = pad;
-    k.segment = taps > 512 ? 512 : taps;
-    for (int64_t channels = 2; channels <= 256 && taps * channels <= 512; channels *= 2) {
-        k.segment = taps * channels;
-    }
-    k.planes = images * layer.filters;
-    k.has_bias = true;
-    k.activation = SP_ACTIVATION_RELU;
-    return k;
-}
+#include "layers.cuh"
 
 // As cuda_launch.c.
 static void launch(const sp_conv_constants &k, const sp_gpu_bindings &buffers, cudaStream_t stream)
@@ -71,12 +44,6 @@ static void launch(const sp_conv_constants &k, const sp_gpu_bindings &buffers, c
 
 int main()
 {
-    const Layer layers[] = {{3, 64, 224, 7, 2},     {64, 64, 56, 1, 1},    {64, 64, 56, 3, 1},
-                            {64, 256, 56, 1, 1},    {256, 64, 56, 1, 1},   {256, 128, 56, 1, 1},
-                            {128, 128, 56, 3, 2},   {128, 128, 28, 3, 1},  {128, 512, 28, 1, 1},
-                            {512, 128, 28, 1, 1},   {256, 256, 28, 3, 2},  {256, 256, 14, 3, 1},
-                            {256, 1024, 14, 1, 1},  {1024, 256, 14, 1, 1}, {512, 512, 14, 3, 2},
-                            {512, 512, 7, 3, 1},    {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1}};
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (const auto kernel : {sp_conv_small_f32, sp_conv_square_64_f32, sp_conv_square_128_f32,
@@ -93,12 +60,9 @@ int main()
             const sp_gpu_bindings bindings = {{x, w, bias, y}, {}};
             const double us = time_kernel(stream, [&](cudaStream_t s) { launch(k, bindings, s); });
             const double adds = (double)k.planes * k.out_h * k.out_w * k.channels * k.kernel_h * k.kernel_w;
-            std::printf("{\"case\":\"conv\",\"channels\":%lld,\"filters\":%lld,\"in\":%lld,"
-                        "\"kernel\":%lld,\"stride\":%lld,\"images\":%lld,\"ours_us\":%.2f,"
-                        "\"ours_tflops\":%.2f}\n",
-                        (long long)layer.channels, (long long)layer.filters, (long long)layer.in,
-                        (long long)layer.kernel, (long long)layer.stride, (long long)images, us,
-                        2 * adds / us * 1e-6);
+            std::printf("{\"case\":\"conv\",");
+            print_layer(layer, images);
+            std::printf(",\"ours_us\":%.2f,\"ours_tflops\":%.2f}\n", us, 2 * adds / us * 1e-6);
             std::fflush(stdout);
         }
     }

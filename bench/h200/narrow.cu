@@ -41,32 +41,32 @@ template <class T, int blocks> static Tile make_tile(const char *name)
     static_assert(T::bytes <= shared_bytes, "a block of the GPU has so much");
     const auto kernel = product<T, blocks>;
     CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::bytes));
-    return {name, T::rows, T::columns, T::threads, T::bytes, T::is_raw, kernel};
+    return {name, T::rows, T::columns, T::threads, T::bytes, T::left != SP_NARROW_PACKED, kernel};
 }
 
 // The left operand of those without "raw" is packed by a kernel before, which is timed for itself.
 template <class E> static std::vector<Tile> make_tiles()
 {
-    return {make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 3, true>, 1>("16x32g4raw"),
-            make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 5, true>, 1>("16x32g4s5raw"),
-            make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 2, 5, true>, 2>("16x32g2s5raw"),
-            make_tile<sp_narrow_tile<E, 16, 32, 16, 32, 4, 4, true>, 1>("16x32g4w4raw"),
-            make_tile<sp_narrow_tile<E, 16, 16, 16, 16, 8, 3, true>, 1>("16x16g8raw"),
-            make_tile<sp_narrow_tile<E, 32, 32, 16, 16, 2, 5, true>, 1>("32x32g2s5raw"),
-            make_tile<sp_narrow_tile<E, 32, 32, 16, 16, 4, 3, true>, 1>("32x32g4raw"),
-            make_tile<sp_narrow_tile<E, 32, 64, 16, 32, 2, 3, true>, 1>("32x64g2raw"),
-            make_tile<sp_narrow_tile<E, 64, 64, 32, 32, 2, 3, true>, 1>("64x64g2raw"),
-            make_tile<sp_narrow_tile<E, 64, 64, 32, 32, 1, 4, true>, 2>("64x64raw"),
-            make_tile<sp_narrow_tile<E, 32, 64, 16, 32, 2, 4, false>, 1>("32x64g2"),
-            make_tile<sp_narrow_tile<E, 64, 64, 32, 32, 1, 4, false>, 2>("64x64"),
-            make_tile<sp_narrow_tile<E, 64, 64, 32, 32, 2, 4, false>, 1>("64x64g2"),
-            make_tile<sp_narrow_tile<E, 64, 128, 32, 32, 1, 4, false>, 1>("64x128"),
-            make_tile<sp_narrow_tile<E, 128, 64, 32, 32, 1, 4, false>, 1>("128x64"),
-            make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 3, false>, 1>("128x128s3"),
-            make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, false>, 1>("128x128s4"),
-            make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 6, false>, 1>("128x128s6"),
-            make_tile<sp_narrow_tile<E, 128, 128, 32, 32, 1, 4, false>, 1>("128x128w16"),
-            make_tile<sp_narrow_tile<E, 128, 256, 64, 32, 1, 3, false>, 1>("128x256w16")};
+    return {make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 3, SP_NARROW_ROWS>, 1>("16x32g4raw"),
+            make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 5, SP_NARROW_ROWS>, 1>("16x32g4s5raw"),
+            make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 2, 5, SP_NARROW_ROWS>, 2>("16x32g2s5raw"),
+            make_tile<sp_narrow_tile<E, 16, 32, 16, 32, 4, 4, SP_NARROW_ROWS>, 1>("16x32g4w4raw"),
+            make_tile<sp_narrow_tile<E, 16, 16, 16, 16, 8, 3, SP_NARROW_ROWS>, 1>("16x16g8raw"),
+            make_tile<sp_narrow_tile<E, 32, 32, 16, 16, 2, 5, SP_NARROW_ROWS>, 1>("32x32g2s5raw"),
+            make_tile<sp_narrow_tile<E, 32, 32, 16, 16, 4, 3, SP_NARROW_ROWS>, 1>("32x32g4raw"),
+            make_tile<sp_narrow_tile<E, 32, 64, 16, 32, 2, 3, SP_NARROW_ROWS>, 1>("32x64g2raw"),
+            make_tile<sp_narrow_tile<E, 64, 64, 32, 32, 2, 3, SP_NARROW_ROWS>, 1>("64x64g2raw"),
+            make_tile<sp_narrow_tile<E, 64, 64, 32, 32, 1, 4, SP_NARROW_ROWS>, 2>("64x64raw"),
+            make_tile<sp_narrow_tile<E, 32, 64, 16, 32, 2, 4, SP_NARROW_PACKED>, 1>("32x64g2"),
+            make_tile<sp_narrow_tile<E, 64, 64, 32, 32, 1, 4, SP_NARROW_PACKED>, 2>("64x64"),
+            make_tile<sp_narrow_tile<E, 64, 64, 32, 32, 2, 4, SP_NARROW_PACKED>, 1>("64x64g2"),
+            make_tile<sp_narrow_tile<E, 64, 128, 32, 32, 1, 4, SP_NARROW_PACKED>, 1>("64x128"),
+            make_tile<sp_narrow_tile<E, 128, 64, 32, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x64"),
+            make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 3, SP_NARROW_PACKED>, 1>("128x128s3"),
+            make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128s4"),
+            make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 6, SP_NARROW_PACKED>, 1>("128x128s6"),
+            make_tile<sp_narrow_tile<E, 128, 128, 32, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128w16"),
+            make_tile<sp_narrow_tile<E, 128, 256, 64, 32, 1, 3, SP_NARROW_PACKED>, 1>("128x256w16")};
 }
 
 static sp_gemm_constants make_constants(const Operands &o, int64_t rows)
