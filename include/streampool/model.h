@@ -58,7 +58,8 @@ typedef struct sp_model_options {
     uint32_t max_waiting;
     /* Zero: every result is that of the file's types, with the same bits on all devices. Else the
      * products with constant matrices (Gemm, and MatMul whose right operand has rank 2), and the
-     * convolutions of images in one group by constant weights, are computed by tensor cores.
+     * convolutions of images of 16 channels or more, in one group, by constant weights, are
+     * computed by tensor cores.
      * Operands of f32 are rounded to this type, to nearest even; f16 and bf16 of the file keep
      * theirs. Sums are f32. Everything else stays as the file says.
      *

@@ -235,6 +235,27 @@ TEST(convolutions_and_products_of_halves_are_narrow_too)
     segment_end();
 }
 
+TEST(a_convolution_of_f32_with_few_channels_keeps_its_bits)
+{
+    static const precision_sizes few = {15, 15, 9, 5, SP_F32}, enough = {16, 15, 9, 5, SP_F32};
+    const sp_device device = segment_begin();
+    const precision_sizes *all_sizes[] = {&few, &enough};
+    for (int i = 0; i < 2; i++) {
+        const sp_model cpu = load_other((sp_device){0}, all_sizes[i], SP_PRECISION_DEFAULT, false);
+        const sp_model model = load_other(device, all_sizes[i], SP_PRECISION_BF16, false);
+        float *want = run_other(cpu, all_sizes[i], false);
+        float *got = run_other(model, all_sizes[i], false);
+        const uint64_t bytes = (uint64_t)(OTHER_ROWS * precision_outputs(all_sizes[i])) * 4;
+        CHECK_EQ_INT(memcmp(got, want, bytes) == 0, i == 0);
+        CHECK_EQ_INT(model_info_of(model).packed_bytes == 0, i == 0);
+        sp_free(want);
+        sp_free(got);
+        CHECK_OK(sp_model_release(cpu));
+        CHECK_OK(sp_model_release(model));
+    }
+    segment_end();
+}
+
 /* The type is the file's, so its bits are the same whichever precision is asked for. */
 TEST(each_precision_gives_a_file_of_halves_the_same_bits)
 {

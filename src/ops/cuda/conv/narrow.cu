@@ -40,9 +40,8 @@ template <class T> struct sp_narrow_pixels {
     }
 
     /* Where a tap is in the first channel; false: in the padding. */
-    __device__ __forceinline__ bool find(int64_t tap, int64_t *at) const
+    __device__ __forceinline__ bool find(int64_t row, int64_t column, int64_t *at) const
     {
-        const int64_t row = sp_quotient(tap, k.kernel_w), column = tap - row * k.kernel_w;
         const int64_t in_y = y + row * k.dilation_h, in_x = x + column * k.dilation_w;
         *at = in_y * k.in_w + in_x;
         return is_there && (uint64_t)in_y < (uint64_t)k.in_h && (uint64_t)in_x < (uint64_t)k.in_w;
@@ -51,9 +50,9 @@ template <class T> struct sp_narrow_pixels {
     /* Channels of one tap. */
     __device__ __forceinline__ void copy_tap(int64_t d, float *to) const
     {
-        const int64_t tap = sp_quotient(d, k.channels);
+        const int64_t tap = sp_quotient(d, k.channels), row = sp_quotient(tap, k.kernel_w);
         int64_t at;
-        const bool is_inside = find(tap, &at);
+        const bool is_inside = find(row, tap - row * k.kernel_w, &at);
         const float *from = image + (d - tap * k.channels) * plane + at;
 #pragma unroll
         for (int i = 0; i < count; i++) {
@@ -64,13 +63,25 @@ template <class T> struct sp_narrow_pixels {
 
     __device__ __forceinline__ void copy_steps(int64_t d, float *to) const
     {
+        const int64_t tap = sp_quotient(d, k.channels);
+        int64_t row = sp_quotient(tap, k.kernel_w), column = tap - row * k.kernel_w, at;
+        int64_t channel = d - tap * k.channels;
+        bool is_inside = find(row, column, &at);
 #pragma unroll 1
         for (int i = 0; i < count; i++, d += step) {
-            const int64_t tap = sp_quotient(d, k.channels);
-            int64_t at;
-            const bool is_inside = find(tap, &at) && d < depth;
-            sp_copy_float_if(is_inside, to + i * step * pitch,
-                             image + (d - tap * k.channels) * plane + at);
+            sp_copy_float_if(is_inside && d < depth, to + i * step * pitch,
+                             image + channel * plane + at);
+            channel += step;
+            if (channel < k.channels) continue;
+#pragma unroll 1
+            do {
+                channel -= k.channels;
+                if (++column == k.kernel_w) {
+                    column = 0;
+                    row++;
+                }
+            } while (channel >= k.channels);
+            is_inside = find(row, column, &at);
         }
     }
 };

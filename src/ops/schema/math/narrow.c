@@ -3,8 +3,10 @@
 #include "base/error.h"
 #include "ops/ops.h"
 
-/* The least rank of a convolution's weights: one dimension beside filters and channels. */
-enum { CONV_RANK = 3 };
+/* The least rank of a convolution's weights: one dimension beside filters and channels; and its
+ * least channels, if it is of f32: fewer are gathered from so many taps that the f32 kernels are
+ * faster. */
+enum { CONV_RANK = 3, CONV_CHANNELS = 16 };
 
 #define KERNELS(type, bytes)                                                                       \
     {.element_bytes = (bytes),                                                                     \
@@ -31,9 +33,12 @@ const sp_narrow_kernels *sp__narrow_kernels(const sp_op_call *call)
 /* Convolutions of images, or of one dimension, in one group. */
 static bool is_conv(const sp_op_call *call)
 {
-    const uint32_t rank = call->inputs[1].shape.rank;
-    return call->op->pack == sp__conv_pack && (rank == CONV_RANK || rank == CONV_RANK + 1) &&
-           sp__attribute_int(call->attributes, "group", 1) == 1;
+    const sp_shape *w = &call->inputs[1].shape;
+    if (call->op->pack != sp__conv_pack || w->rank < CONV_RANK || w->rank > CONV_RANK + 1) {
+        return false;
+    }
+    const bool is_deep = w->dims[1] >= CONV_CHANNELS || call->inputs[0].dtype != SP_F32;
+    return is_deep && sp__attribute_int(call->attributes, "group", 1) == 1;
 }
 
 static bool is_product(const sp_op_call *call)
