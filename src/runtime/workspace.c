@@ -236,8 +236,8 @@ static sp_workspace *take_to_grow_locked(sp_workspaces *workspaces, uint64_t byt
     return largest;
 }
 
-/* A spare one that is behind issued work, which it is kept behind from then on; NULL: there is
- * none. *is_any: there are spare ones. */
+/* A spare one with memory, which no submission gets from then on; NULL: there is none, or (*is_any)
+ * only taken ones. */
 static sp_workspace *spare_take_locked(sp_workspaces *workspaces, bool *is_any)
     SP_REQUIRES(&workspaces->lock)
 {
@@ -247,7 +247,7 @@ static sp_workspace *spare_take_locked(sp_workspaces *workspaces, bool *is_any)
         sp_workspace *it = &workspaces->list[i];
         if (!is_spare_locked(workspaces, it)) continue;
         if (it->is_taken) *is_any = true; /* for a moment */
-        else if (it->mapped > 0 && (is_idle(it) || is_issued(it))) found = it;
+        else if (it->mapped > 0) found = it;
     }
     if (found != NULL) found->is_taken = true;
     return found;
@@ -267,8 +267,12 @@ static bool spare_wait(sp_workspaces *workspaces, sp_backoff *backoff)
     }
     const bool has_passed =
         last.timeline == NULL || sp__point_wait_passed(last, SP_NO_DEADLINE) == SP_OK;
+    sp_mutex_lock(&workspaces->lock);
+    sp_workspace_part *surplus = has_passed ? surplus_take_locked(workspaces, spare) : NULL;
+    sp_mutex_unlock(&workspaces->lock);
+    parts_destroy(workspaces, surplus);
     workspace_put_back(workspaces, spare);
-    return has_passed && workspace_trim(workspaces, spare);
+    return has_passed;
 }
 
 static void short_hold_count(sp_workspaces *workspaces, uint32_t change)
