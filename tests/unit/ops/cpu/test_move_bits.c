@@ -31,6 +31,7 @@ static const struct {
     {"lstm", 0x9f44deb73414530e},
     {"gru", 0xddcc14c0e0eacf53},
     {"rnn", 0xa68874b209640406},
+    {"sequences", 0xecbd46d689d5261f},
     {"grid sample", 0x6fd1e1aa2702518d},
 };
 
