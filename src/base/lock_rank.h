@@ -21,7 +21,7 @@
     X(NESTS, QUEUE, "sp_command_queue.lock", "device/queue/queue.h",                               \
       "the producer side of a queue: tail, pool of chunks, waits that are ahead, closed or not")   \
     X(NESTS, GPU_QUEUE, "sp_gpu_queue.lock", "device/gpu/gpu.h",                                   \
-      "signals, timestamps and writes elsewhere of a GPU stream, raising its timeline")                              \
+      "signals, timestamps and writes elsewhere of a GPU stream, raising its timeline")            \
     X(NESTS, CLASS_POOL, "sp_class_pool.lock", "runtime/block_pool.h",                             \
       "free blocks of one size class")                                                             \
     X(NESTS, BATCH_QUEUE, "sp_rt_batch_queue.lock", "batch/batch_queue.h",                         \
