@@ -10,7 +10,7 @@
 /* What a block has in shared memory. */
 struct sp_team_memory {
     sp_layer l;
-    float4 *own, *left; /* [turn][unit], of this block; [unit], of all: each a unit of four rows */
+    float4 *own, *left; /* [turn][unit], of this block; [unit], of all: h of the team's rows */
     float *weights;     /* [step of the depth][column] */
     int part;           /* units of each block but the last ones */
     int turn;
@@ -46,8 +46,9 @@ SP_CUDA_FUNCTION void sp_load_team_weights(const sp_team_memory &t)
         if (unit >= l.units) continue;
         const float *from = l.column_at(l.skip + gate * hidden + l.unit + unit);
 #pragma unroll 16
-        for (int i = 0; i < hidden; i++)
+        for (int i = 0; i < hidden; i++) {
             t.weights[i * columns + at] = __ldg(from + i * SP_GEMM_PANEL);
+        }
     }
 }
 
