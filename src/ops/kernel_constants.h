@@ -105,7 +105,8 @@ typedef struct sp_gemm_constants {
 typedef struct sp_gemm_pack_constants {
     int64_t depth, columns, depth_stride, column_stride;
     int64_t block, block_stride;
-    bool is_half; /* b has the narrow type already */
+    int64_t
+        is_half; /* 1: b has the narrow type already. No padding: packings are compared by bytes */
 } sp_gemm_pack_constants;
 
 /* Input that the depthwise kernel has on its stack at a time, in elements. */

@@ -7,6 +7,9 @@
 #include "base/macros.h"
 #include "plan/plan_build.h"
 
+_Static_assert(sizeof(sp_gemm_pack_constants) == 7 * sizeof(int64_t),
+               "constants of packings have no padding: it has any bits");
+
 bool sp__packing_equal(const sp_packing *a, const sp_packing *b)
 {
     return a->weight == b->weight && a->kernel == b->kernel && a->bytes == b->bytes &&

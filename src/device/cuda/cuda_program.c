@@ -64,17 +64,26 @@ void sp__cuda_programs_close(sp_cuda_programs *programs)
 
 /* ---- loading, outside the lock ---- */
 
-/* Appends a part of the text, with its words in full, to `to`, or only counts its characters if
- * `to` is NULL. Returns their number. */
+/* Copies at most so many characters to `to`, or only counts them if it is NULL. Returns their
+ * number. */
+static size_t characters_append(const char *from, size_t most, char *to)
+{
+    size_t length = 0;
+    for (; length < most && from[length] != '\0'; length++) {
+        if (to != NULL) to[length] = from[length];
+    }
+    return length;
+}
+
+/* The same with a part of the text, whose words are written in full. */
 static size_t text_append(const sp_gpu_program *program, const char *part, char *to)
 {
     size_t length = 0;
     for (const char *at = part; *at != '\0'; at++) {
+        char *end = to != NULL ? to + length : NULL;
         const bool is_word = program->words != NULL && *at == '$';
         const char *piece = is_word ? program->words[*++at - 'A'] : at;
-        const size_t piece_length = is_word ? strlen(piece) : 1;
-        if (to != NULL) memcpy(to + length, piece, piece_length);
-        length += piece_length;
+        length += characters_append(piece, is_word ? SIZE_MAX : 1, end);
     }
     return length;
 }

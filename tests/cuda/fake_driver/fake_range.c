@@ -240,8 +240,9 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
     mapping *found = mapping_take_locked(address, bytes);
     if (found != NULL) {
         /* Its bytes are lost, as those of the memory are. */
-        mmap(pointer_of(address), bytes, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        const void *empty = mmap(pointer_of(address), bytes, PROT_NONE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        if (empty == MAP_FAILED) abort();
         found->memory->is_mapped = false;
     }
     const bool is_used = found != NULL && found->memory->has_handle;

@@ -16,7 +16,7 @@ SP_CUDA_FUNCTION int64_t sp_cuda_cell_team_bytes(const sp_recurrent_constants *k
 /* One segment of the depth, of which each block has some units. */
 SP_CUDA_FUNCTION bool sp_cuda_has_cell_team(const sp_recurrent_constants *k, uint32_t shared_bytes)
 {
-    return shared_bytes >= SP_CUDA_CLUSTER_BYTES && k->hidden >= 2 * SP_CUDA_TEAM &&
+    return shared_bytes >= SP_CUDA_CLUSTER_BYTES && k->hidden >= (int64_t)2 * SP_CUDA_TEAM &&
            k->hidden <= SP_GEMM_SEGMENT && sp_cuda_cell_team_bytes(k) <= (int64_t)shared_bytes;
 }
 

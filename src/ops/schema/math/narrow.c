@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What narrow products and convolutions share (docs/decisions/0072). */
+#include "base/assert.h"
 #include "base/error.h"
 #include "ops/ops.h"
 
@@ -58,6 +59,7 @@ bool sp__may_be_narrow(const sp_op_call *call)
 /* The padding is less than 64 steps and 8 lines of a matrix that is bounded. */
 uint64_t sp__narrow_bytes(const sp_narrow_kernels *kernels, int64_t depth, int64_t lines)
 {
+    SP_ASSERT(kernels->element_bytes > 0);
     const uint64_t chunk = SP_NARROW_BYTES / kernels->element_bytes;
     const uint64_t chunks = ((uint64_t)depth + chunk - 1) / chunk;
     const uint64_t padded =
