@@ -4,17 +4,8 @@
 #include "base/backoff.h"
 #include "base/delay.h"
 #include "base/error.h"
-#include "base/heap.h"
-#include "base/size.h"
 #include "device/wait.h"
-#include "runtime/allocator.h"
-
-/* Memory in a range; the parts of a workspace are adjacent. */
-struct sp_workspace_part {
-    sp_workspace_part *next;
-    const sp_memory *range;
-    uint64_t offset, bytes;
-};
+#include "runtime/workspace_growth.h"
 
 /* A GPU computes several runs of small arenas at once; those of large ones fill it. */
 #define TOTAL_BYTES ((uint64_t)96 << 20)
@@ -61,74 +52,6 @@ static sp_workspace *workspace_add_locked(sp_workspaces *workspaces) SP_REQUIRES
     return &workspaces->list[workspaces->count++];
 }
 
-/* ---- growing, by the taker ---- */
-
-static sp_status part_map(void *ctx)
-{
-    const sp_workspace_part *part = ctx;
-    return part->range->device->vtable->range_map(part->range, part->offset, part->bytes);
-}
-
-static sp_status range_make(sp_workspace *workspace, sp_dev *dev)
-{
-    if (workspace->range.address != NULL) return SP_OK;
-    uint64_t bytes;
-    if (!sp_size_align(dev->limits.memory_bytes, dev->limits.range_unit, &bytes)) {
-        return sp__fail(SP_OUT_OF_MEMORY, "the memory of %s exceeds any range", dev->limits.name);
-    }
-    return dev->vtable->range_create(dev, bytes, &workspace->range);
-}
-
-static sp_status workspace_add_part(sp_workspaces *workspaces, sp_workspace *workspace,
-                                    uint64_t mapped, bool is_spare)
-{
-    sp_workspace_part *part = sp_malloc(sizeof *part);
-    if (part == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a workspace");
-    *part = (sp_workspace_part){.next = workspace->parts,
-                                .range = &workspace->range,
-                                .offset = workspace->mapped,
-                                .bytes = mapped - workspace->mapped};
-    const sp_status status =
-        sp__allocator_create_uncut(workspaces->allocator, part->bytes, is_spare, part_map, part);
-    if (status != SP_OK) {
-        sp_free(part);
-        return status;
-    }
-    workspace->parts = part;
-    sp_mutex_lock(&workspaces->lock);
-    workspace->mapped = mapped;
-    sp_mutex_unlock(&workspaces->lock);
-    return SP_OK;
-}
-
-/* Rounded up as blocks are, so that plans of rising sizes do not each need a part, if there is free
- * memory for that. */
-static sp_status workspace_grow(sp_workspaces *workspaces, sp_workspace *workspace, uint64_t bytes,
-                                bool is_spare)
-{
-    sp_dev *dev = workspaces->allocator->dev;
-    uint64_t least, rounded;
-    uint32_t size_class;
-    SP_TRY(range_make(workspace, dev));
-    const bool fits =
-        sp_size_align(bytes, dev->limits.range_unit, &least) && least <= workspace->range.bytes;
-    if (!fits || !sp__size_class_of(least, &size_class, &rounded)) {
-        return sp__fail(SP_OUT_OF_MEMORY, "%llu bytes exceed the memory of %s",
-                        (unsigned long long)bytes, dev->limits.name);
-    }
-    const bool is_large = sp_size_align(rounded, dev->limits.range_unit, &rounded) &&
-                          rounded > least && rounded <= workspace->range.bytes;
-    if (is_large && workspace_add_part(workspaces, workspace, rounded, true) == SP_OK) return SP_OK;
-    return workspace_add_part(workspaces, workspace, least, is_spare);
-}
-
-static void workspace_put_back(sp_workspaces *workspaces, sp_workspace *workspace)
-{
-    sp_mutex_lock(&workspaces->lock);
-    workspace->is_taken = false;
-    sp_mutex_unlock(&workspaces->lock);
-}
-
 /* ---- shrinking ---- */
 
 /* Not the largest one, or of equal ones not the first. */
@@ -162,17 +85,6 @@ static sp_workspace_part *surplus_take_locked(sp_workspaces *workspaces, sp_work
     return first;
 }
 
-static void parts_destroy(sp_workspaces *workspaces, sp_workspace_part *part)
-{
-    while (part != NULL) {
-        sp_workspace_part *next = part->next;
-        part->range->device->vtable->range_unmap(part->range, part->offset, part->bytes);
-        sp__allocator_note_uncut_destroyed(workspaces->allocator, part->bytes);
-        sp_free(part);
-        part = next;
-    }
-}
-
 static bool workspace_trim(sp_workspaces *workspaces, sp_workspace *workspace)
 {
     sp_mutex_lock(&workspaces->lock);
@@ -182,8 +94,8 @@ static bool workspace_trim(sp_workspaces *workspaces, sp_workspace *workspace)
     sp_mutex_unlock(&workspaces->lock);
     if (surplus == NULL) return false;
     sp_delay_point();
-    parts_destroy(workspaces, surplus);
-    workspace_put_back(workspaces, workspace);
+    sp__workspace_parts_destroy(workspaces, surplus);
+    sp__workspace_put_back(workspaces, workspace);
     return true;
 }
 
@@ -200,7 +112,7 @@ void sp__workspaces_deinit(sp_workspaces *workspaces)
 {
     for (uint32_t i = 0; i < SP_WORKSPACES_MOST; i++) {
         sp_workspace *workspace = &workspaces->list[i];
-        parts_destroy(workspaces, workspace->parts);
+        sp__workspace_parts_destroy(workspaces, workspace->parts);
         if (workspace->range.address != NULL) {
             workspace->range.device->vtable->range_destroy(&workspace->range);
         }
@@ -218,16 +130,23 @@ static void need_unlink_locked(sp_workspaces *workspaces, const sp_workspace_nee
     if (need->next != NULL) need->next->link = need->link;
 }
 
-/* The largest; NULL: it suffices, or (*suffices is false) is taken. No other one is grown for a
- * need, so what is not the largest is spare. */
-static sp_workspace *take_to_grow_locked(sp_workspaces *workspaces, uint64_t bytes, bool *suffices)
-    SP_REQUIRES(&workspaces->lock)
+/* The first of equal ones, or NULL. */
+static sp_workspace *largest_find_locked(sp_workspaces *workspaces) SP_REQUIRES(&workspaces->lock)
 {
     sp_workspace *largest = NULL;
     for (uint32_t i = 0; i < workspaces->count; i++) {
         sp_workspace *it = &workspaces->list[i];
         if (largest == NULL || it->mapped > largest->mapped) largest = it;
     }
+    return largest;
+}
+
+/* The largest; NULL: it suffices, or (*suffices is false) is taken. No other one is grown for a
+ * need, so what is not the largest is spare. */
+static sp_workspace *take_to_grow_locked(sp_workspaces *workspaces, uint64_t bytes, bool *suffices)
+    SP_REQUIRES(&workspaces->lock)
+{
+    sp_workspace *largest = largest_find_locked(workspaces);
     *suffices = largest != NULL && largest->mapped >= bytes;
     if (*suffices) return NULL;
     if (largest == NULL) largest = workspace_add_locked(workspaces);
@@ -270,8 +189,8 @@ static bool spare_wait(sp_workspaces *workspaces, sp_backoff *backoff)
     sp_mutex_lock(&workspaces->lock);
     sp_workspace_part *surplus = has_passed ? surplus_take_locked(workspaces, spare) : NULL;
     sp_mutex_unlock(&workspaces->lock);
-    parts_destroy(workspaces, surplus);
-    workspace_put_back(workspaces, spare);
+    sp__workspace_parts_destroy(workspaces, surplus);
+    sp__workspace_put_back(workspaces, spare);
     return has_passed;
 }
 
@@ -282,21 +201,33 @@ static void short_hold_count(sp_workspaces *workspaces, uint32_t change)
     sp_mutex_unlock(&workspaces->lock);
 }
 
+static bool one_suffices(sp_workspaces *workspaces, uint64_t bytes)
+{
+    sp_mutex_lock(&workspaces->lock);
+    const sp_workspace *largest = largest_find_locked(workspaces);
+    const bool suffices = largest != NULL && largest->mapped >= bytes;
+    sp_mutex_unlock(&workspaces->lock);
+    return suffices;
+}
+
+/* Submissions get the workspace while this waits for memory, since that may be behind them. So
+ * another thread may have grown it by then. */
 static sp_status one_grow(sp_workspaces *workspaces, uint64_t bytes, bool is_spare)
 {
     sp_backoff backoff = {0};
-    for (;;) {
+    for (;; sp_backoff_turn(&backoff)) {
         bool suffices;
+        sp_workspace_growth growth = {.is_spare = is_spare};
         sp_mutex_lock(&workspaces->lock);
         sp_workspace *workspace = take_to_grow_locked(workspaces, bytes, &suffices);
         sp_mutex_unlock(&workspaces->lock);
         if (suffices) return SP_OK;
-        if (workspace != NULL) {
-            const sp_status status = workspace_grow(workspaces, workspace, bytes, is_spare);
-            workspace_put_back(workspaces, workspace);
-            return status;
-        }
-        sp_backoff_turn(&backoff);
+        if (workspace == NULL) continue;
+        sp_status status = sp__workspace_growth_plan(workspaces, workspace, bytes, &growth);
+        sp__workspace_put_back(workspaces, workspace);
+        if (status == SP_OK) status = sp__workspace_grow(workspaces, workspace, &growth);
+        if (status == SP_OUT_OF_MEMORY && one_suffices(workspaces, bytes)) return SP_OK;
+        if (status != SP_BUSY) return status;
     }
 }
 
@@ -433,9 +364,11 @@ static bool workspace_grow_spare(sp_workspaces *workspaces, sp_workspace *worksp
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    const sp_status status = workspace_grow(workspaces, workspace, bytes, true);
+    sp_workspace_growth growth = {.is_spare = true, .is_takers = true};
+    sp_status status = sp__workspace_growth_plan(workspaces, workspace, bytes, &growth);
+    if (status == SP_OK) status = sp__workspace_grow(workspaces, workspace, &growth);
     sp__error_put_back(&scope);
-    if (status != SP_OK) workspace_put_back(workspaces, workspace);
+    if (status != SP_OK) sp__workspace_put_back(workspaces, workspace);
     return status == SP_OK;
 }
 

@@ -291,6 +291,59 @@ TEST(one_that_is_needed_outlives_the_reclaim_of_the_others)
 
 /* ---- many threads ---- */
 
+typedef struct long_hold {
+    const workspace_fixture *f;
+    sp_status status;
+} long_hold;
+
+static void hold_and_drop(void *arg, uint32_t index)
+{
+    long_hold *h = arg;
+    const workspace_fixture *f = h->f;
+    sp_workspace_need small, large;
+    sp_point after;
+    if (index == 0) {
+        h->status = sp__workspaces_hold(f->workspaces, &large, 20 * MIB, false);
+        if (h->status == SP_OK) sp__workspaces_drop(f->workspaces, &large);
+        return;
+    }
+    while (sp_load_acquire(&f->rt->allocator.waits) == 0) sp_thread_yield();
+    CHECK_OK(sp__workspaces_hold(f->workspaces, &small, 3 * MIB, false));
+    sp_workspace *it = acquire(f, &small, 1, NULL, &after);
+    CHECK_OK(sp__point_wait(submit(f, it, 1, after), SP_NO_DEADLINE));
+    sp__workspaces_drop(f->workspaces, &small);
+    sp_store_release(&is_open, 1);
+}
+
+/* The memory is that of a storage that a stream uses, behind a submission to come. */
+TEST(a_hold_that_waits_for_memory_leaves_the_workspace_to_submissions)
+{
+    const workspace_fixture f = begin();
+    long_hold h = {.f = &f, .status = SP_OK};
+    const uint32_t pattern = 7;
+    sp_workspace_need need;
+    sp_storage storage;
+    sp_point last;
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
+    CHECK_OK(sp_storage_create(f.device, 16 * MIB, NULL, &storage));
+    sp_memory_stats stats;
+    CHECK_OK(sp_device_get_memory_stats(f.device, &stats));
+    CHECK_OK(sp_device_set_memory_limit(f.device, stats.reserved_bytes + 4 * MIB));
+    sp_store_release(&is_open, 0);
+    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
+    const sp_submission submission = {.commands = &wait, .command_count = 1};
+    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
+    const sp_storage_range all = {.storage = storage, .bytes = 16 * MIB};
+    CHECK_OK(sp_storage_fill_async(f.streams[0], all, &pattern, sizeof pattern));
+    CHECK_OK(sp_storage_release(storage));
+    test_threads(2, hold_and_drop, &h);
+    CHECK_OK(h.status);
+    CHECK_OK(sp__point_wait(last, SP_NO_DEADLINE));
+    sp__workspaces_drop(f.workspaces, &need);
+    CHECK_OK(sp_device_set_memory_limit(f.device, 0));
+    end(&f);
+}
+
 typedef struct crowd {
     const workspace_fixture *f;
     uint32_t rounds;
