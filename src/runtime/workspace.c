@@ -155,18 +155,28 @@ static sp_workspace *take_to_grow_locked(sp_workspaces *workspaces, uint64_t byt
     return largest;
 }
 
+/* What is waited for first: nothing, work that ends by itself, work that may wait for anything. */
+static uint32_t wait_rank(const sp_workspace *workspace)
+{
+    if (is_idle(workspace)) return 0;
+    return is_issued(workspace) ? 1 : 2;
+}
+
 /* A spare one with memory, which no submission gets from then on; NULL: there is none, or (*is_any)
  * only taken ones. */
 static sp_workspace *spare_take_locked(sp_workspaces *workspaces, bool *is_any)
     SP_REQUIRES(&workspaces->lock)
 {
     sp_workspace *found = NULL;
+    uint32_t rank = UINT32_MAX;
     *is_any = false;
     for (uint32_t i = 0; i < workspaces->count; i++) {
         sp_workspace *it = &workspaces->list[i];
         if (!is_spare_locked(workspaces, it)) continue;
         if (it->is_taken) *is_any = true; /* for a moment */
-        else if (it->mapped > 0) found = it;
+        if (it->is_taken || it->mapped == 0 || wait_rank(it) >= rank) continue;
+        found = it;
+        rank = wait_rank(it);
     }
     if (found != NULL) found->is_taken = true;
     return found;

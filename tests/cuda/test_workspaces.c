@@ -379,6 +379,51 @@ static void submit_in_turns(void *arg, uint32_t index)
     }
 }
 
+static void hold_or_let_go(void *arg, uint32_t index)
+{
+    long_hold *h = arg;
+    const workspace_fixture *f = h->f;
+    sp_workspace_need large;
+    if (index == 0) {
+        h->status = sp__workspaces_hold(f->workspaces, &large, 6 * MIB, false);
+        sp_store_release(&is_open, 1);
+        if (h->status == SP_OK) sp__workspaces_drop(f->workspaces, &large);
+        return;
+    }
+    for (bool is_short = false; !is_short; sp_thread_yield()) {
+        sp_mutex_lock(&f->workspaces->lock);
+        is_short = f->workspaces->short_holds > 0;
+        sp_mutex_unlock(&f->workspaces->lock);
+    }
+    fake_cuda_hold(false);
+}
+
+TEST(a_hold_without_memory_waits_for_issued_work_first)
+{
+    const workspace_fixture f = begin();
+    long_hold h = {.f = &f, .status = SP_OK};
+    sp_workspace_need need;
+    sp_point after, last;
+    sp_workspace *used[3];
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
+    for (int i = 0; i < 3; i++) used[i] = acquire(&f, &need, 0, NULL, &after);
+    sp_store_release(&is_open, 0);
+    fake_cuda_hold(true);
+    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
+    const sp_submission submission = {.commands = &wait, .command_count = 1};
+    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
+    sp__workspace_release(f.workspaces, used[0], (sp_point){0});
+    (void)submit(&f, used[1], 1, (sp_point){0});
+    last = submit(&f, used[2], 0, (sp_point){0});
+    CHECK_OK(sp_device_set_memory_limit(f.device, mapped(&f)));
+    test_threads(2, hold_or_let_go, &h);
+    CHECK_OK(h.status);
+    CHECK_OK(sp__point_wait(last, SP_NO_DEADLINE));
+    sp__workspaces_drop(f.workspaces, &need);
+    CHECK_EQ_U64(mapped(&f), 0);
+    end(&f);
+}
+
 TEST(threads_grow_use_and_trim_workspaces_at_the_same_time)
 {
     const workspace_fixture f = begin();
