@@ -114,7 +114,13 @@ void sp__allocator_release(sp_allocator *allocator, sp_block *block);
  * caller has returned them to the device, and says so. `is_spare` as for blocks. */
 sp_status sp__allocator_create_uncut(sp_allocator *allocator, uint64_t bytes, bool is_spare,
                                      sp_status (*create)(void *ctx), void *ctx);
+/* Between the calls below if others could have found the memory before, or had it reclaimed. */
 void sp__allocator_note_uncut_destroyed(sp_allocator *allocator, uint64_t bytes);
+
+/* The calling thread has memory for a moment that others find nowhere; they wait for it before they
+ * are out of memory. It waits for no thread that acquires. */
+void sp__allocator_giver_begin(sp_allocator *allocator);
+void sp__allocator_giver_end(sp_allocator *allocator, bool is_given);
 
 /* Destroys something that holds memory of the device and can be recreated; false if there is no
  * such thing. Called without locks, by the thread that found no memory. */

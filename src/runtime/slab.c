@@ -102,12 +102,12 @@ static sp_block *blocks_create(sp_slab *slab, uint32_t size_class, uint64_t roun
 
 /* ---- givers: threads that hold free memory for a moment, outside of the pools ---- */
 
-static void giver_begin(sp_allocator *allocator)
+void sp__allocator_giver_begin(sp_allocator *allocator)
 {
     if (!SP_PLANTED(uncounted_giver)) sp_fetch_add_relaxed(&allocator->givers, 1);
 }
 
-static void giver_end(sp_allocator *allocator, bool is_given)
+void sp__allocator_giver_end(sp_allocator *allocator, bool is_given)
 {
     if (SP_PLANTED(uncounted_giver)) return;
     if (is_given) sp_fetch_add_relaxed(&allocator->gifts, (uint64_t)1);
@@ -154,9 +154,9 @@ static sp_status slab_create(sp_allocator *allocator, uint32_t size_class, uint6
 static sp_status slab_create_as_giver(sp_allocator *allocator, uint32_t size_class,
                                       uint64_t rounded, sp_block **out)
 {
-    giver_begin(allocator);
+    sp__allocator_giver_begin(allocator);
     const sp_status status = slab_create(allocator, size_class, rounded, out);
-    giver_end(allocator, status == SP_OK);
+    sp__allocator_giver_end(allocator, status == SP_OK);
     return status;
 }
 
@@ -179,7 +179,7 @@ uint64_t sp__slab_release(sp_slab *slab)
 uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is_deep)
 {
     uint64_t given = 0;
-    giver_begin(allocator);
+    sp__allocator_giver_begin(allocator);
     if (is_deep) sp__allocator_flush_caches(allocator);
     for (uint32_t i = 0; i < SP_SIZE_CLASSES && given < max_bytes; i++) {
         sp_class_pool *pool = &allocator->pools[i];
@@ -190,7 +190,7 @@ uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is
             given += sp__slab_release(slab);
         }
     }
-    giver_end(allocator, given > 0);
+    sp__allocator_giver_end(allocator, given > 0);
     return given;
 }
 
@@ -317,17 +317,17 @@ void sp__allocator_set_reclaim(sp_reclaim_fn fn)
 
 static void flush_caches(sp_allocator *allocator)
 {
-    giver_begin(allocator);
-    giver_end(allocator, sp__allocator_flush_caches(allocator));
+    sp__allocator_giver_begin(allocator);
+    sp__allocator_giver_end(allocator, sp__allocator_flush_caches(allocator));
 }
 
 static bool reclaim_others(sp_allocator *allocator)
 {
     const sp_reclaim_fn fn = sp_load_relaxed(&reclaim_fn);
     if (fn == NULL) return false;
-    giver_begin(allocator);
+    sp__allocator_giver_begin(allocator);
     const bool is_given = fn(allocator->device);
-    giver_end(allocator, is_given);
+    sp__allocator_giver_end(allocator, is_given);
     return is_given;
 }
 
@@ -344,8 +344,7 @@ static bool wait_for_givers(sp_allocator *allocator, uint64_t gifts)
     }
 }
 
-/* Memory that is no block. */
-static sp_status uncut_create(sp_allocator *allocator, const sp_block_wish *wish)
+static sp_status uncut_count_and_create(sp_allocator *allocator, const sp_block_wish *wish)
 {
     SP_TRY(bytes_count(allocator, wish->bytes));
     const sp_status status = wish->create(wish->ctx);
@@ -356,6 +355,16 @@ static sp_status uncut_create(sp_allocator *allocator, const sp_block_wish *wish
     sp_fetch_add_relaxed(&allocator->shared.in_use_bytes, (int64_t)wish->bytes);
     sp_fetch_add_relaxed(&allocator->shared.allocations, (uint64_t)1);
     return SP_OK;
+}
+
+/* Memory that is no block. What is counted, and then not created, is missed by others meanwhile.
+ * Without memory there is none to give. */
+static sp_status uncut_create(sp_allocator *allocator, const sp_block_wish *wish)
+{
+    sp__allocator_giver_begin(allocator);
+    const sp_status status = uncut_count_and_create(allocator, wish);
+    sp__allocator_giver_end(allocator, status != SP_OK && status != SP_OUT_OF_MEMORY);
+    return status;
 }
 
 static sp_status wish_create(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)

@@ -5,6 +5,7 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "device/wait.h"
+#include "runtime/allocator.h"
 #include "runtime/workspace_growth.h"
 
 /* A GPU computes several runs of small arenas at once; those of large ones fill it. */
@@ -87,16 +88,19 @@ static sp_workspace_part *surplus_take_locked(sp_workspaces *workspaces, sp_work
 
 static bool workspace_trim(sp_workspaces *workspaces, sp_workspace *workspace)
 {
+    sp__allocator_giver_begin(workspaces->allocator);
     sp_mutex_lock(&workspaces->lock);
     const bool is_done = is_idle(workspace) || SP_PLANTED(workspace_busy_trimmed);
     const bool is_free = !workspace->is_taken && is_done;
     sp_workspace_part *surplus = is_free ? surplus_take_locked(workspaces, workspace) : NULL;
     sp_mutex_unlock(&workspaces->lock);
-    if (surplus == NULL) return false;
-    sp_delay_point();
-    sp__workspace_parts_destroy(workspaces, surplus);
-    sp__workspace_put_back(workspaces, workspace);
-    return true;
+    if (surplus != NULL) {
+        sp_delay_point();
+        sp__workspace_parts_destroy(workspaces, surplus);
+        sp__workspace_put_back(workspaces, workspace);
+    }
+    sp__allocator_giver_end(workspaces->allocator, surplus != NULL);
+    return surplus != NULL;
 }
 
 bool sp__workspaces_trim(sp_workspaces *workspaces)
@@ -174,9 +178,11 @@ static sp_workspace *spare_take_locked(sp_workspaces *workspaces, bool *is_any)
         sp_workspace *it = &workspaces->list[i];
         if (!is_spare_locked(workspaces, it)) continue;
         if (it->is_taken) *is_any = true; /* for a moment */
-        if (it->is_taken || it->mapped == 0 || wait_rank(it) >= rank) continue;
+        if (it->is_taken || it->mapped == 0) continue;
+        const uint32_t own = wait_rank(it);
+        if (own >= rank) continue;
         found = it;
-        rank = wait_rank(it);
+        rank = own;
     }
     if (found != NULL) found->is_taken = true;
     return found;
@@ -196,11 +202,13 @@ static bool spare_wait(sp_workspaces *workspaces, sp_backoff *backoff)
     }
     const bool has_passed =
         last.timeline == NULL || sp__point_wait_passed(last, SP_NO_DEADLINE) == SP_OK;
+    sp__allocator_giver_begin(workspaces->allocator);
     sp_mutex_lock(&workspaces->lock);
     sp_workspace_part *surplus = has_passed ? surplus_take_locked(workspaces, spare) : NULL;
     sp_mutex_unlock(&workspaces->lock);
     sp__workspace_parts_destroy(workspaces, surplus);
     sp__workspace_put_back(workspaces, spare);
+    sp__allocator_giver_end(workspaces->allocator, surplus != NULL);
     return has_passed;
 }
 
@@ -211,17 +219,16 @@ static void short_hold_count(sp_workspaces *workspaces, uint32_t change)
     sp_mutex_unlock(&workspaces->lock);
 }
 
-static bool one_suffices(sp_workspaces *workspaces, uint64_t bytes)
+static bool has_changed(sp_workspaces *workspaces, const sp_workspace *workspace, uint64_t mapped)
 {
     sp_mutex_lock(&workspaces->lock);
-    const sp_workspace *largest = largest_find_locked(workspaces);
-    const bool suffices = largest != NULL && largest->mapped >= bytes;
+    const bool is_other = workspace->mapped != mapped;
     sp_mutex_unlock(&workspaces->lock);
-    return suffices;
+    return is_other;
 }
 
 /* Submissions get the workspace while this waits for memory, since that may be behind them. So
- * another thread may have grown it by then. */
+ * another thread may have grown it by then, and less is needed. */
 static sp_status one_grow(sp_workspaces *workspaces, uint64_t bytes, bool is_spare)
 {
     sp_backoff backoff = {0};
@@ -236,7 +243,8 @@ static sp_status one_grow(sp_workspaces *workspaces, uint64_t bytes, bool is_spa
         sp_status status = sp__workspace_growth_plan(workspaces, workspace, bytes, &growth);
         sp__workspace_put_back(workspaces, workspace);
         if (status == SP_OK) status = sp__workspace_grow(workspaces, workspace, &growth);
-        if (status == SP_OUT_OF_MEMORY && one_suffices(workspaces, bytes)) return SP_OK;
+        const bool is_short = status == SP_OUT_OF_MEMORY;
+        if (is_short && has_changed(workspaces, workspace, growth.from)) continue;
         if (status != SP_BUSY) return status;
     }
 }

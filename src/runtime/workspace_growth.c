@@ -74,6 +74,7 @@ sp_status sp__workspace_growth_plan(sp_workspaces *workspaces, sp_workspace *wor
 {
     sp_dev *dev = workspaces->allocator->dev;
     uint32_t size_class;
+    out->from = workspace->mapped;
     SP_TRY(range_make(workspace, dev));
     const bool fits = sp_size_align(bytes, dev->limits.range_unit, &out->least) &&
                       out->least <= workspace->range.bytes;
@@ -84,7 +85,6 @@ sp_status sp__workspace_growth_plan(sp_workspaces *workspaces, sp_workspace *wor
     const bool is_large = sp_size_align(out->rounded, dev->limits.range_unit, &out->rounded) &&
                           out->rounded <= workspace->range.bytes;
     if (!is_large) out->rounded = out->least;
-    out->from = workspace->mapped;
     return SP_OK;
 }
 
