@@ -369,8 +369,9 @@ static sp_workspace *workspace_take_locked(sp_workspaces *workspaces, const work
     sp_workspace *best = best_find_locked(workspaces, wish, &rank);
     const bool may_grow = wish->may_grow && workspaces->short_holds == 0;
     const uint32_t most = sp__workspaces_most(wish->bytes);
+    /* Taken ones are put back in a moment, so they are waited for. */
     const bool is_new = may_grow && rank > RANK_READY &&
-                        (rank > RANK_BEHIND || count_large_locked(workspaces, wish->bytes) < most);
+                        (rank == RANK_STUCK || count_large_locked(workspaces, wish->bytes) < most);
     sp_workspace *small = is_new ? small_find_locked(workspaces, wish) : NULL;
     if (small != NULL) best = small;
     if (best != NULL && !SP_PLANTED(workspace_shared)) best->is_taken = true;

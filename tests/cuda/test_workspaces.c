@@ -379,6 +379,46 @@ static void submit_in_turns(void *arg, uint32_t index)
     }
 }
 
+typedef struct late_comer {
+    const workspace_fixture *f;
+    const sp_workspace_need *need;
+    sp_workspace **used;
+    sp_atomic_u32 has_one;
+} late_comer;
+
+static void acquire_or_put_back(void *arg, uint32_t index)
+{
+    late_comer *c = arg;
+    sp_point after;
+    if (index == 0) {
+        sp_workspace *it = acquire(c->f, c->need, 0, NULL, &after);
+        sp_store_release(&c->has_one, 1);
+        sp__workspace_release(c->f->workspaces, it, (sp_point){0});
+        return;
+    }
+    for (int i = 0; i < 1000 && sp_load_acquire(&c->has_one) == 0; i++) sp_thread_yield();
+    for (int i = 0; i < 4; i++) {
+        sp__workspace_release(c->f->workspaces, c->used[i], (sp_point){0});
+    }
+}
+
+TEST(no_more_are_made_because_all_are_taken_for_a_moment)
+{
+    const workspace_fixture f = begin();
+    sp_workspace_need need;
+    sp_workspace *used[4];
+    sp_point after;
+    CHECK_EQ_U64(sp__workspaces_most(30 * MIB), SP_COUNT_OF(used));
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 30 * MIB, false));
+    for (int i = 0; i < 4; i++) used[i] = acquire(&f, &need, 0, NULL, &after);
+    const uint64_t before = mapped(&f);
+    late_comer c = {.f = &f, .need = &need, .used = used};
+    test_threads(2, acquire_or_put_back, &c);
+    CHECK_EQ_U64(mapped(&f), before);
+    sp__workspaces_drop(f.workspaces, &need);
+    end(&f);
+}
+
 static void hold_or_let_go(void *arg, uint32_t index)
 {
     long_hold *h = arg;
