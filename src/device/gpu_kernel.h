@@ -30,7 +30,7 @@ typedef struct sp_gpu_program {
     const char *name;     /* in messages and names of cache files */
     const char *prologue; /* what several programs begin with, or NULL */
     const char *source;   /* what follows: CUDA C++, zero-terminated, without includes */
-    /* What '$' and a letter from 'A' on are in both texts; or NULL: no text has them. */
+    /* What '$' and a letter or digit from '0' on are in both texts; or NULL: no text has them. */
     const char *const *words;
     const unsigned char *binary; /* a fatbinary, or NULL in a build without nvcc */
     size_t binary_bytes;

@@ -82,7 +82,7 @@ static size_t text_append(const sp_gpu_program *program, const char *part, char 
     for (const char *at = part; *at != '\0'; at++) {
         char *end = to != NULL ? to + length : NULL;
         const bool is_word = program->words != NULL && *at == '$';
-        const char *piece = is_word ? program->words[*++at - 'A'] : at;
+        const char *piece = is_word ? program->words[*++at - '0'] : at;
         length += characters_append(piece, is_word ? SIZE_MAX : 1, end);
     }
     return length;

@@ -3,8 +3,8 @@
 #include "ops/cuda/cuda_launch.h"
 #include "ops/cuda/words.h"
 
-#define WORD_LETTER(letter, text) [(letter) - 'A'] = text,
-const char *const sp__cuda_words['z' - 'A' + 1] = {SP_CUDA_WORD_LIST(WORD_LETTER)};
+#define WORD_LETTER(letter, text) [(letter) - '0'] = text,
+const char *const sp__cuda_words['z' - '0' + 1] = {SP_CUDA_WORD_LIST(WORD_LETTER)};
 #undef WORD_LETTER
 
 /* Indices in their programs; the variants have those after them. */

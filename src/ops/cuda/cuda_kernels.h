@@ -27,7 +27,7 @@ SP_CUDA_TENSOR_VARIANT_LIST(SP_CUDA_VARIANT_DECLARE)
 /* What all programs' texts begin with. */
 extern const char sp__cuda_prologue[];
 
-/* What the texts abbreviate, by letter from 'A' on (ops/cuda/words.h). */
+/* What the texts abbreviate, by letter or digit from '0' on (ops/cuda/words.h). */
 extern const char *const sp__cuda_words[];
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the library's copy of the kernels' text abbreviates: W(letter, text) is written as '$' and
- * the letter. The build reads these lines too (cmake/shorten.cmake), in this order; the text of no
+ * the letter, or digit. The build reads these lines too (cmake/shorten.cmake), in this order; the text of no
  * kernel has a '$'. */
 #ifndef SP_OPS_CUDA_WORDS_H
 #define SP_OPS_CUDA_WORDS_H
@@ -21,7 +21,9 @@
     W('O', "static constexpr ") W('P', "function") W('Q', "SP_FLOAT_UNARY(")                       \
     W('R', "threadIdx.x") W('S', "(uint64_t)") W('T', "SP_CUDA_THREADS") W('U', "1.0 / ")          \
     W('V', "SP_CUDA_ELEMENTS") W('W', "__syncthreads();") W('X', "SP_CUDA_LANES")                  \
-    W('Y', "result") W('Z', "extent")
+    W('Y', "result") W('Z', "extent") W('0', "_constants") W('1', " sp_") W('2', "SP_CUDA_")       \
+    W('3', "SP_ATTENTION_") W('4', "sp_attention") W('5', "float") W('6', "=sp_") W('7', "lane")   \
+    W('8', "size") W('9', "column")
 /* clang-format on */
 
 #endif
