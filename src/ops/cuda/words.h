@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the library's copy of the kernels' text abbreviates: W(letter, text) is written as '$' and
- * the letter, or digit. The build reads these lines too (cmake/shorten.cmake), in this order; the text of no
- * kernel has a '$'. */
+ * the letter, or digit. The build reads these lines too (cmake/shorten.cmake), in this order; the
+ * text of no kernel has a '$'. */
 #ifndef SP_OPS_CUDA_WORDS_H
 #define SP_OPS_CUDA_WORDS_H
 
