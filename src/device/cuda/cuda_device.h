@@ -86,7 +86,11 @@ sp_status sp__cuda_native_wait(sp_dev *dev, void *native);
 /* Between enter and leave. */
 void sp__cuda_interop_close(sp_cuda_device *device);
 
-/* cuda_memory.c: of sp_device_vtable */
+/* cuda_memory.c: around a call of the driver that gets or returns memory, with the context current
+ */
+void sp__cuda_gate_close(sp_cuda_device *device);
+void sp__cuda_gate_open(sp_cuda_device *device);
+/* The same file: of sp_device_vtable */
 sp_status sp__cuda_memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out);
 void sp__cuda_memory_destroy(sp_memory *memory);
 sp_status sp__cuda_memory_adopt(sp_dev *dev, void *data, uint64_t bytes, sp_memory *out);

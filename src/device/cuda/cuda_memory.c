@@ -22,13 +22,13 @@ static sp_status pinned_memory_new(uint64_t bytes, sp_memory *out)
     return SP_OK;
 }
 
-static void gate_close(sp_cuda_device *device)
+void sp__cuda_gate_close(sp_cuda_device *device)
 {
     sp__cuda_enter(device);
     sp__gpu_gate_close(&device->gpu.gate);
 }
 
-static void gate_open(sp_cuda_device *device)
+void sp__cuda_gate_open(sp_cuda_device *device)
 {
     sp__gpu_gate_open(&device->gpu.gate);
     sp__cuda_leave();
@@ -38,9 +38,9 @@ sp_status sp__cuda_memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
 {
     sp_cuda_device *device = sp__cuda_device(dev);
     *out = (sp_memory){.device = dev, .bytes = bytes};
-    gate_close(device);
+    sp__cuda_gate_close(device);
     const sp_status status = device_memory_new(bytes, out);
-    gate_open(device);
+    sp__cuda_gate_open(device);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "%s: %llu bytes: ", dev->limits.name, (unsigned long long)bytes);
 }
@@ -48,9 +48,9 @@ sp_status sp__cuda_memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
 void sp__cuda_memory_destroy(sp_memory *memory)
 {
     sp_cuda_device *device = sp__cuda_device(memory->device);
-    gate_close(device);
+    sp__cuda_gate_close(device);
     SP_CUDA(cuMemFree)((CUdeviceptr)(uintptr_t)memory->address);
-    gate_open(device);
+    sp__cuda_gate_open(device);
     *memory = (sp_memory){0};
 }
 
@@ -58,9 +58,9 @@ sp_status sp__cuda_staging_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
 {
     sp_cuda_device *device = sp__cuda_device(dev);
     *out = (sp_memory){.device = dev, .bytes = bytes};
-    gate_close(device);
+    sp__cuda_gate_close(device);
     const sp_status status = pinned_memory_new(bytes, out);
-    gate_open(device);
+    sp__cuda_gate_open(device);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "%llu bytes of pinned memory: ", (unsigned long long)bytes);
 }
@@ -68,9 +68,9 @@ sp_status sp__cuda_staging_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
 void sp__cuda_staging_destroy(sp_memory *memory)
 {
     sp_cuda_device *device = sp__cuda_device(memory->device);
-    gate_close(device);
+    sp__cuda_gate_close(device);
     SP_CUDA(cuMemFreeHost)(memory->host);
-    gate_open(device);
+    sp__cuda_gate_open(device);
     *memory = (sp_memory){0};
 }
 
@@ -133,17 +133,17 @@ sp_status sp__cuda_memory_adopt(sp_dev *dev, void *data, uint64_t bytes, sp_memo
 sp_status sp__cuda_host_register(sp_dev *dev, void *data, uint64_t bytes)
 {
     sp_cuda_device *device = sp__cuda_device(dev);
-    gate_close(device);
+    sp__cuda_gate_close(device);
     const CUresult result = SP_CUDA(cuMemHostRegister)(
         data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-    gate_open(device);
+    sp__cuda_gate_open(device);
     return sp__cuda_check(result, "cuMemHostRegister", NULL);
 }
 
 void sp__cuda_host_unregister(sp_dev *dev, void *data)
 {
     sp_cuda_device *device = sp__cuda_device(dev);
-    gate_close(device);
+    sp__cuda_gate_close(device);
     SP_CUDA(cuMemHostUnregister)(data);
-    gate_open(device);
+    sp__cuda_gate_open(device);
 }

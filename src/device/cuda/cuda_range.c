@@ -30,25 +30,13 @@ sp_status sp__cuda_range_unit(const sp_cuda_device *device, uint64_t *out)
     return SP_OK;
 }
 
-static void gate_close(sp_cuda_device *device)
-{
-    sp__cuda_enter(device);
-    sp__gpu_gate_close(&device->gpu.gate);
-}
-
-static void gate_open(sp_cuda_device *device)
-{
-    sp__gpu_gate_open(&device->gpu.gate);
-    sp__cuda_leave();
-}
-
 sp_status sp__cuda_range_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
 {
     sp_cuda_device *device = sp__cuda_device(dev);
     CUdeviceptr address = 0;
-    gate_close(device);
+    sp__cuda_gate_close(device);
     const CUresult result = SP_CUDA(cuMemAddressReserve)(&address, bytes, 0, 0, 0);
-    gate_open(device);
+    sp__cuda_gate_open(device);
     SP_TRY(sp__cuda_check(result, "cuMemAddressReserve", NULL));
     *out = (sp_memory){.device = dev, .bytes = bytes, .address = (void *)(uintptr_t)address};
     return SP_OK;
@@ -62,9 +50,9 @@ static CUdeviceptr address_at(const sp_memory *range, uint64_t offset)
 void sp__cuda_range_destroy(sp_memory *range)
 {
     sp_cuda_device *device = sp__cuda_device(range->device);
-    gate_close(device);
+    sp__cuda_gate_close(device);
     SP_CUDA(cuMemAddressFree)(address_at(range, 0), range->bytes);
-    gate_open(device);
+    sp__cuda_gate_open(device);
     *range = (sp_memory){0};
 }
 
@@ -94,9 +82,9 @@ static sp_status memory_create_and_map(const sp_cuda_device *device, CUdeviceptr
 sp_status sp__cuda_range_map(const sp_memory *range, uint64_t offset, uint64_t bytes)
 {
     sp_cuda_device *device = sp__cuda_device(range->device);
-    gate_close(device);
+    sp__cuda_gate_close(device);
     const sp_status status = memory_create_and_map(device, address_at(range, offset), bytes);
-    gate_open(device);
+    sp__cuda_gate_open(device);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "%s: %llu bytes: ", range->device->limits.name,
                            (unsigned long long)bytes);
@@ -105,7 +93,7 @@ sp_status sp__cuda_range_map(const sp_memory *range, uint64_t offset, uint64_t b
 void sp__cuda_range_unmap(const sp_memory *range, uint64_t offset, uint64_t bytes)
 {
     sp_cuda_device *device = sp__cuda_device(range->device);
-    gate_close(device);
+    sp__cuda_gate_close(device);
     SP_CUDA(cuMemUnmap)(address_at(range, offset), bytes);
-    gate_open(device);
+    sp__cuda_gate_open(device);
 }
