@@ -18,6 +18,7 @@
 #include "exec/model_object.h"
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
+#include "runtime/submit_queue.h"
 
 #define MAX_BYTES 262144
 #define STREAMS 32
@@ -71,11 +72,11 @@ static void submit_model(void *ctx, uint64_t count)
     sp_exec_context *context;
     bench_check(sp__exec_context_acquire(c->entry->executable, 0, true, &context) == SP_OK,
                 "execution context");
-    const sp_command command = {.type = SP_COMMAND_LIST, .list = context->lists[0]};
-    const sp_submission submission = {.commands = &command, .command_count = 1};
+    sp_queue *queues[SP_MAX_TARGETS] = {NULL};
+    queues[SP_SEGMENT_MODEL] = ref.queue;
     sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
-        bench_check(sp__submit_plain(&ref, &submission, &point) == SP_OK, "submit");
+        bench_check(sp__exec_context_submit_bound(context, queues, &point) == SP_OK, "submit");
         if (i % 32 == 31) bench_check(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "wait");
     }
     bench_check(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "wait");
@@ -96,11 +97,23 @@ static void wait_bare(CUstream stream, CUevent event, bare_wait how)
     while (sp__cuda_api.cuEventQuery(event) == CUDA_ERROR_NOT_READY) sp_spin_hint();
 }
 
+/* A run over a workspace, whose address the context's graph has from then on. */
+static void bind_workspace(const sp_exec_context *context)
+{
+    sp_rt_device *device = sp__executable_device(context->executable);
+    sp_queue *queues[SP_MAX_TARGETS] = {NULL};
+    const uint32_t index = sp__submit_queue_acquire(device);
+    sp__executable_queues(context->executable, index, queues);
+    bench_check(sp__exec_context_run_bound(context, queues) == SP_OK, sp_last_error());
+    sp__submit_queue_release(device, index);
+}
+
 static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
 {
     sp_exec_context *context;
     bench_check(sp__exec_context_acquire(c->entry->executable, 0, true, &context) == SP_OK,
                 "execution context");
+    if (context->workspace != NULL) bind_workspace(context);
     const CUgraphExec graph = sp__cuda_list_graph(context->lists[0]);
     const uint32_t entry = sp_fetch_add_relaxed(&c->next_stream, 1) % STREAMS;
     sp__cuda_enter(c->gpu);
