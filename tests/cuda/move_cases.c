@@ -86,12 +86,11 @@ static int64_t least_size(const sp_shape *shape)
 
 /* ---- walks ---- */
 
-static void make_slice(data_random *random, kernel_case *c)
+static void make_slice_of(data_random *random, kernel_case *c, sp_shape x, uint32_t axes,
+                          int64_t lists[4][SP_MAX_RANK])
 {
     set_op(c, "Slice", 13);
-    const sp_shape x = pick_full_shape(random, 1, 4, 12);
-    int64_t lists[4][SP_MAX_RANK]; /* starts, ends, axes, steps */
-    for (uint32_t i = 0; i < x.rank; i++) {
+    for (uint32_t i = 0; i < axes; i++) {
         const int64_t step = pick(random, 1, 3), size = x.dims[i];
         const bool is_backwards = one_in(random, 2);
         lists[0][i] = is_backwards ? pick(random, size / 2, size) : pick(random, -size, size / 2);
@@ -101,6 +100,29 @@ static void make_slice(data_random *random, kernel_case *c)
         lists[3][i] = is_backwards ? -step : step;
     }
     add_data(c, random, pick_bits(random), x);
+}
+
+static void make_slice(data_random *random, kernel_case *c)
+{
+    const sp_shape x = pick_full_shape(random, 1, 4, 12);
+    int64_t lists[4][SP_MAX_RANK]; /* starts, ends, axes, steps */
+    make_slice_of(random, c, x, x.rank, lists);
+    for (int i = 0; i < 4; i++) add_known_ints(c, lists[i], x.rank);
+}
+
+/* Of whole rows, or of parts of them, of so many elements that they may be whole words. */
+static void make_slice_of_rows(data_random *random, kernel_case *c)
+{
+    sp_shape x = pick_full_shape(random, 1, 4, 6);
+    const uint32_t last = x.rank - 1;
+    const int64_t unit = pick(random, 0, 1) == 0 ? 4 : 16;
+    x.dims[last] = unit * pick(random, 2, 8);
+    int64_t lists[4][SP_MAX_RANK];
+    make_slice_of(random, c, x, last, lists);
+    lists[0][last] = one_in(random, 4) ? pick(random, 0, 3) : unit * pick(random, 0, 1);
+    lists[1][last] = x.dims[last] - (one_in(random, 4) ? lists[0][last] : 0);
+    lists[2][last] = last;
+    lists[3][last] = 1;
     for (int i = 0; i < 4; i++) add_known_ints(c, lists[i], x.rank);
 }
 
@@ -408,6 +430,7 @@ static void make_sequences(data_random *random, kernel_case *c)
 
 const kernel_case_kind move_case_kinds[] = {
     {"slice", make_slice, NULL},
+    {"slice of rows", make_slice_of_rows, NULL},
     {"tile", make_tile, NULL},
     {"blocks", make_blocks, NULL},
     {"gather", make_gather, NULL},

@@ -155,7 +155,10 @@ void sp__cuda_shape_bytes(const void *constants, sp_launch_shape *out)
 
 void sp__cuda_shape_copy(const void *constants, sp_launch_shape *out)
 {
-    sp__cuda_set_threads(((const sp_copy_constants *)constants)->count, out);
+    const sp_copy_constants *k = constants;
+    const bool has_words = sp_cuda_copy_has_words(k);
+    sp__cuda_set_threads(has_words ? k->count * k->element_bytes / SP_CUDA_COPY_WORD : k->count,
+                         out);
 }
 
 void sp__cuda_shape_concat(const void *constants, sp_launch_shape *out)

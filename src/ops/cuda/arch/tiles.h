@@ -118,6 +118,17 @@ SP_CUDA_FUNCTION int64_t sp_cuda_row_warps(int64_t extent)
 /* Rows of neighbouring elements that a block has of a running sum. */
 #define SP_CUDA_CUMSUM_ROWS 8
 
+/* Whether rows of a copy, along the last dimension, are whole words of so many bytes in both
+ * operands, if their addresses are: a thread copies a word instead of an element then. */
+#define SP_CUDA_COPY_WORD 16
+SP_CUDA_FUNCTION bool sp_cuda_copy_has_words(const sp_copy_constants *k)
+{
+    if (k->rank == 0 || k->x[k->rank - 1] != 1 || k->y[k->rank - 1] != 1) return false;
+    uint64_t elements = (uint64_t)k->dims[k->rank - 1];
+    for (uint32_t d = 0; d + 1 < k->rank; d++) elements |= (uint64_t)k->x[d] | (uint64_t)k->y[d];
+    return elements * k->element_bytes % SP_CUDA_COPY_WORD == 0;
+}
+
 /* The limit of a grid along y and z on every GPU. */
 #define SP_CUDA_MAX_OUTER_BLOCKS 0xffff
 

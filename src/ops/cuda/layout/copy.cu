@@ -35,9 +35,28 @@ SP_CUDA_FUNCTION void sp_copy_elements(const sp_gpu_bindings &bindings, const sp
     }
 }
 
+/* By rows of words (sp_cuda_copy_has_words). */
+SP_CUDA_FUNCTION void sp_copy_words(const uint8_t *x, uint8_t *y, const sp_copy_constants &k)
+{
+    const int64_t bytes = k.element_bytes, word = SP_CUDA_COPY_WORD;
+    const int64_t width = k.dims[k.rank - 1] * bytes / word, count = k.count * bytes / word;
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < count; i += sp_thread_stride()) {
+        int64_t row = i;
+        const int64_t column = sp_take_coordinate(&row, width) * word;
+        sp_places at = {0, 0};
+        if (k.rank > 1) at = sp_places_of(row, k.rank - 1, k.dims, k.x, k.y);
+        *(sp_word16 *)(y + at.b * bytes + column) = *(const sp_word16 *)(x + at.a * bytes + column);
+    }
+}
+
 SP_CUDA_KERNEL(copy_strided, sp_copy_constants)
 {
-    SP_BY_ELEMENT(k.element_bytes, sp_copy_elements, bindings, k);
+    const uint8_t *x = (const uint8_t *)bindings.at[0] + k.x_first * (int64_t)k.element_bytes;
+    uint8_t *y = (uint8_t *)bindings.at[1] + k.y_first * (int64_t)k.element_bytes;
+    const bool is_aligned = ((uint64_t)x | (uint64_t)y) % SP_CUDA_COPY_WORD == 0;
+    if (is_aligned && sp_cuda_copy_has_words(&k)) sp_copy_words(x, y, k);
+    else SP_BY_ELEMENT(k.element_bytes, sp_copy_elements, bindings, k);
 }
 
 /* Copies one part of each row, to the whole or from it. */
