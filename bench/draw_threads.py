@@ -8,10 +8,10 @@ from pathlib import Path
 from draw_panel import PANEL_WIDTH, WIDTH, Line, panel, picture
 
 RESULTS = Path(__file__).resolve().parent / "results" / "h200.json"
-PANELS = [("torch_mlp", "MLP 256-512-512-128, batch 1"),
-          ("torch_linear", "Linear 256-128, batch 4")]
+PANELS = [("torch_mlp", "MLP 256-512-512-128, one row"),
+          ("torch_linear", "Linear 256-128, one row")]
 # Suffix of the case, label, colour.
-LINES = [("run", "streampool", "#0b62a4"), ("pytorch", "PyTorch", "#c2410c")]
+LINES = [("host", "streampool", "#0b62a4"), ("pytorch_eager", "PyTorch", "#c2410c")]
 
 
 def read_results():
@@ -24,15 +24,15 @@ def read_results():
         version = line.get("version", version)
         for model, _ in PANELS:
             for suffix, _, _ in LINES:
-                if line.get("case") == f"{model}_{suffix}":
+                if line.get("case") == f"{model}_{suffix}" and line["rows"] == 1:
                     points.setdefault((model, suffix), []).append(
-                        (line["threads"], line["per_second"]))
+                        (line["threads"], line["samples_per_second"]))
     return points, machine, version
 
 
 def draw():
     points, machine, version = read_results()
-    labels = [(label + (f" {version.split('+')[0]}" if suffix == "pytorch" else ""), colour, False)
+    labels = [(label + (f" {version.split('+')[0]}" if suffix == "pytorch_eager" else ""), colour, False)
               for suffix, label, colour in LINES]
     panels = []
     for i, (model, name) in enumerate(PANELS):

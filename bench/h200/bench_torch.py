@@ -5,6 +5,7 @@ forward() from some threads, each with its stream and each call waited for; the 
 from one thread; and batches from one thread, in f32 and bf16. One JSON line per case, as
 bench_tensors prints them. The weights are PyTorch's first ones."""
 
+import functools
 import json
 import statistics
 import threading
@@ -114,12 +115,15 @@ def rates(calls, threads):
         barrier = threading.Barrier(threads + 1)
 
         def work(index):
-            with torch.inference_mode(), torch.cuda.stream(torch.cuda.Stream()):
-                for _ in range(10):
-                    calls[index]()
+            call, stream = calls[index], torch.cuda.Stream()
+            with torch.inference_mode(), torch.cuda.stream(stream):
+                for _ in range(50):
+                    call()
+                stream.synchronize()
                 barrier.wait()
                 while not state["over"]:
-                    calls[index]()
+                    call()
+                    stream.synchronize()
                     counts[index] += 1
 
         workers = [threading.Thread(target=work, args=(i,)) for i in range(threads)]
@@ -133,14 +137,6 @@ def rates(calls, threads):
             worker.join()
         measured.append(sum(counts) / (time.perf_counter() - start))
     return measured
-
-
-def eager(model, x):
-    def call():
-        model(x)
-        torch.cuda.current_stream().synchronize()
-
-    return call
 
 
 def graph(model, x):
@@ -157,11 +153,7 @@ def graph(model, x):
     except RuntimeError:
         return None
 
-    def call():
-        captured.replay()
-        torch.cuda.current_stream().synchronize()
-
-    return call
+    return captured.replay
 
 
 def show(name, way, type_name, rows, threads, per_second):
@@ -185,7 +177,7 @@ def main():
             for rows in (1, 64, 256) if dtype == torch.float32 else (64, 256):
                 x = rows_of(name, shape, rows, dtype)
                 for threads in (1, 8, 31) if rows == 1 else (1,):
-                    calls = [eager(model, x.clone()) for _ in range(threads)]
+                    calls = [functools.partial(model, x.clone()) for _ in range(threads)]
                     show(name, "eager", type_name, rows, threads, rates(calls, threads))
                 captured = graph(model, x)
                 if captured is not None:

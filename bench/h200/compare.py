@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The models of bench_tensors beside PyTorch's of bench_torch.py, as tables of Markdown.
-   bench/h200/compare.py [bench/results/gpu.json]"""
+   bench/h200/compare.py [FILE], of bench/h200/run; bench/results/h200.json unless one is given"""
 
 import json
 import pathlib
 import sys
 
-DEFAULT = pathlib.Path(__file__).resolve().parents[1] / "results" / "gpu.json"
+DEFAULT = pathlib.Path(__file__).resolve().parents[1] / "results" / "h200.json"
 
 
 def read(path):
