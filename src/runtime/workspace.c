@@ -62,7 +62,7 @@ static bool is_spare_locked(const sp_workspaces *workspaces, const sp_workspace 
     for (uint32_t i = 0; i < workspaces->count; i++) {
         const sp_workspace *it = &workspaces->list[i];
         if (it->mapped > workspace->mapped) return true;
-        if (it->mapped == workspace->mapped && it != workspace) return it < workspace;
+        if (it->mapped == workspace->mapped && it < workspace) return true;
     }
     return false;
 }

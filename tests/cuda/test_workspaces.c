@@ -289,6 +289,44 @@ TEST(one_that_is_needed_outlives_the_reclaim_of_the_others)
     end(&f);
 }
 
+/* Holds 17 MiB; then there are two workspaces of 18 MiB, and behind them one of 20. */
+static void make_equal_ones_and_a_larger_one(const workspace_fixture *f, sp_workspace_need *need)
+{
+    sp_workspace *used[3];
+    sp_point after;
+    CHECK_OK(sp_device_set_memory_limit(f->device, 18 * MIB));
+    CHECK_OK(sp__workspaces_hold(f->workspaces, need, 17 * MIB, false)); /* 20 when rounded */
+    used[0] = acquire(f, need, 0, NULL, &after);
+    CHECK_OK(sp_device_set_memory_limit(f->device, 36 * MIB));
+    used[1] = acquire(f, need, 0, NULL, &after);
+    CHECK_OK(sp_device_set_memory_limit(f->device, 0));
+    used[2] = acquire(f, need, 0, NULL, &after);
+    for (uint32_t i = 0; i < SP_COUNT_OF(used); i++) {
+        CHECK(used[i] == &f->workspaces->list[i]);
+        sp__workspace_release(f->workspaces, used[i], (sp_point){0});
+    }
+    CHECK_EQ_U64(mapped(f), (18 + 18 + 20) * MIB);
+}
+
+TEST(of_equal_ones_none_is_kept_beside_a_larger_one)
+{
+    const workspace_fixture f = begin();
+    sp_workspace_need need, large;
+    make_equal_ones_and_a_larger_one(&f, &need);
+    CHECK(sp__workspaces_trim(f.workspaces));
+    CHECK_EQ_U64(mapped(&f), 20 * MIB);
+    CHECK_EQ_U64(in_use(&f), 20 * MIB);
+    sp__workspaces_drop(f.workspaces, &need);
+    CHECK_EQ_U64(mapped(&f), 0);
+    make_equal_ones_and_a_larger_one(&f, &need);
+    CHECK_OK(sp_device_set_memory_limit(f.device, mapped(&f)));
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &large, mapped(&f), false));
+    sp__workspaces_drop(f.workspaces, &large);
+    sp__workspaces_drop(f.workspaces, &need);
+    CHECK_OK(sp_device_set_memory_limit(f.device, 0));
+    end(&f);
+}
+
 /* ---- many threads ---- */
 
 typedef struct long_hold {
