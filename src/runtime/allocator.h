@@ -109,11 +109,18 @@ sp_status sp__allocator_acquire_any(sp_allocator *allocator, uint64_t bytes, boo
 /* Returns a block with the frontier of its last life. Never fails, never waits. */
 void sp__allocator_release(sp_allocator *allocator, sp_block *block);
 
+typedef enum sp_uncut_request {
+    SP_UNCUT_NEEDED, /* other memory is waited for and reclaimed */
+    SP_UNCUT_FREE,   /* of free memory alone */
+    SP_UNCUT_SPARE   /* the same, and none while others are short of it */
+} sp_uncut_request;
+
 /* Memory of the device that is no block: `create` asks the device for `bytes`, as often as there
  * may be memory, and returns SP_OUT_OF_MEMORY if there is none. The bytes count as in use until the
- * caller has returned them to the device, and says so. `is_spare` as for blocks. */
-sp_status sp__allocator_create_uncut(sp_allocator *allocator, uint64_t bytes, bool is_spare,
-                                     sp_status (*create)(void *ctx), void *ctx);
+ * caller has returned them to the device, and says so. */
+sp_status sp__allocator_create_uncut(sp_allocator *allocator, uint64_t bytes,
+                                     sp_uncut_request request, sp_status (*create)(void *ctx),
+                                     void *ctx);
 /* Between the calls below if others could have found the memory before, or had it reclaimed. */
 void sp__allocator_note_uncut_destroyed(sp_allocator *allocator, uint64_t bytes);
 

@@ -437,16 +437,17 @@ sp_status sp__slab_block(sp_allocator *allocator, const sp_block_wish *wish, sp_
 
 /* ---- memory that is not cut into blocks ---- */
 
-sp_status sp__allocator_create_uncut(sp_allocator *allocator, uint64_t bytes, bool is_spare,
-                                     sp_status (*create)(void *ctx), void *ctx)
+sp_status sp__allocator_create_uncut(sp_allocator *allocator, uint64_t bytes,
+                                     sp_uncut_request request, sp_status (*create)(void *ctx),
+                                     void *ctx)
 {
     const sp_block_wish wish = {.size_class = SP_SIZE_CLASSES,
-                                .is_spare = is_spare,
+                                .is_spare = request != SP_UNCUT_NEEDED,
                                 .bytes = bytes,
                                 .create = create,
                                 .ctx = ctx};
     sp_block *none = NULL;
-    if (is_spare && sp_load_relaxed(&allocator->short_takers) > 0) {
+    if (request == SP_UNCUT_SPARE && sp_load_relaxed(&allocator->short_takers) > 0) {
         return sp__fail(SP_OUT_OF_MEMORY, "an optional request backs off: %s is short of memory",
                         allocator->dev->limits.name);
     }

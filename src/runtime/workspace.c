@@ -234,7 +234,7 @@ static sp_status one_grow(sp_workspaces *workspaces, uint64_t bytes, bool is_spa
     sp_backoff backoff = {0};
     for (;; sp_backoff_turn(&backoff)) {
         bool suffices;
-        sp_workspace_growth growth = {.is_spare = is_spare};
+        sp_workspace_growth growth = {.request = is_spare ? SP_UNCUT_SPARE : SP_UNCUT_NEEDED};
         sp_mutex_lock(&workspaces->lock);
         sp_workspace *workspace = take_to_grow_locked(workspaces, bytes, &suffices);
         sp_mutex_unlock(&workspaces->lock);
@@ -305,6 +305,7 @@ typedef struct workspace_wish {
     const sp_queue *queue;
     const sp_workspace *former;
     bool may_grow;
+    bool is_stuck; /* all that suffice are behind work that may wait for anything */
 } workspace_wish;
 
 /* The queue orders the submission behind the last one, or there is nothing to be behind. */
@@ -362,16 +363,19 @@ static sp_workspace *small_find_locked(sp_workspaces *workspaces, const workspac
     return found != NULL ? found : workspace_add_locked(workspaces);
 }
 
-static sp_workspace *workspace_take_locked(sp_workspaces *workspaces, const workspace_wish *wish)
+/* Another one is made although there are many, and although others are short of memory, where the
+ * submission would follow work that may wait for it. */
+static sp_workspace *workspace_take_locked(sp_workspaces *workspaces, workspace_wish *wish)
     SP_REQUIRES(&workspaces->lock)
 {
     workspace_rank rank;
     sp_workspace *best = best_find_locked(workspaces, wish, &rank);
-    const bool may_grow = wish->may_grow && workspaces->short_holds == 0;
-    const uint32_t most = sp__workspaces_most(wish->bytes);
+    wish->is_stuck = rank == RANK_STUCK;
     /* Taken ones are put back in a moment, so they are waited for. */
-    const bool is_new = may_grow && rank > RANK_READY &&
-                        (rank == RANK_STUCK || count_large_locked(workspaces, wish->bytes) < most);
+    const bool is_useful =
+        rank > RANK_READY && workspaces->short_holds == 0 &&
+        count_large_locked(workspaces, wish->bytes) < sp__workspaces_most(wish->bytes);
+    const bool is_new = wish->may_grow && (wish->is_stuck || is_useful);
     sp_workspace *small = is_new ? small_find_locked(workspaces, wish) : NULL;
     if (small != NULL) best = small;
     if (best != NULL && !SP_PLANTED(workspace_shared)) best->is_taken = true;
@@ -379,12 +383,14 @@ static sp_workspace *workspace_take_locked(sp_workspaces *workspaces, const work
 }
 
 /* From free memory alone: there is another one that suffices. */
-static bool workspace_grow_spare(sp_workspaces *workspaces, sp_workspace *workspace, uint64_t bytes)
+static bool workspace_grow_spare(sp_workspaces *workspaces, sp_workspace *workspace,
+                                 const workspace_wish *wish)
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    sp_workspace_growth growth = {.is_spare = true, .is_takers = true};
-    sp_status status = sp__workspace_growth_plan(workspaces, workspace, bytes, &growth);
+    sp_workspace_growth growth = {.request = wish->is_stuck ? SP_UNCUT_FREE : SP_UNCUT_SPARE,
+                                  .is_takers = true};
+    sp_status status = sp__workspace_growth_plan(workspaces, workspace, wish->bytes, &growth);
     if (status == SP_OK) status = sp__workspace_grow(workspaces, workspace, &growth);
     sp__error_put_back(&scope);
     if (status != SP_OK) sp__workspace_put_back(workspaces, workspace);
@@ -412,7 +418,7 @@ sp_workspace *sp__workspace_acquire(sp_workspaces *workspaces, const sp_workspac
         sp_delay_point();
         if (workspace == NULL) {
             sp_backoff_turn(&backoff);
-        } else if (!is_small || workspace_grow_spare(workspaces, workspace, wish.bytes)) {
+        } else if (!is_small || workspace_grow_spare(workspaces, workspace, &wish)) {
             return workspace;
         } else {
             wish.may_grow = false;

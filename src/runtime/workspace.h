@@ -49,7 +49,8 @@ typedef struct sp_workspaces {
     uint32_t count SP_GUARDED_BY(lock);
     sp_workspace list[SP_WORKSPACES_MOST];
     sp_workspace_need *needs SP_GUARDED_BY(lock);
-    uint32_t short_holds SP_GUARDED_BY(lock); /* that have found no memory: none is spare then */
+    uint32_t short_holds SP_GUARDED_BY(lock); /* that have found no memory: none is for others then,
+                                               * but for those that could wait for ever */
 } sp_workspaces;
 
 /* How many of at least so many bytes submissions have at the same time: as many as take 96 MiB

@@ -56,7 +56,7 @@ static sp_status range_make(sp_workspace *workspace, sp_dev *dev)
 
 static sp_status workspace_add_part(sp_workspaces *workspaces, sp_workspace *workspace,
                                     const sp_workspace_growth *growth, uint64_t mapped,
-                                    bool is_spare)
+                                    sp_uncut_request request)
 {
     sp_workspace_part *part = sp_malloc(sizeof *part);
     if (part == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a workspace");
@@ -64,7 +64,7 @@ static sp_status workspace_add_part(sp_workspaces *workspaces, sp_workspace *wor
         .range = &workspace->range, .offset = growth->from, .bytes = mapped - growth->from};
     part_growth next = {workspaces, workspace, part, growth->is_takers};
     const sp_status status =
-        sp__allocator_create_uncut(workspaces->allocator, part->bytes, is_spare, part_map, &next);
+        sp__allocator_create_uncut(workspaces->allocator, part->bytes, request, part_map, &next);
     if (status != SP_OK) sp_free(part);
     return status;
 }
@@ -93,10 +93,10 @@ sp_status sp__workspace_grow(sp_workspaces *workspaces, sp_workspace *workspace,
 {
     if (growth->rounded > growth->least) {
         const sp_status status =
-            workspace_add_part(workspaces, workspace, growth, growth->rounded, true);
+            workspace_add_part(workspaces, workspace, growth, growth->rounded, SP_UNCUT_SPARE);
         if (status != SP_OUT_OF_MEMORY) return status;
     }
-    return workspace_add_part(workspaces, workspace, growth, growth->least, growth->is_spare);
+    return workspace_add_part(workspaces, workspace, growth, growth->least, growth->request);
 }
 
 void sp__workspace_put_back(sp_workspaces *workspaces, sp_workspace *workspace)

@@ -3,6 +3,7 @@
 #ifndef SP_RUNTIME_WORKSPACE_GROWTH_H
 #define SP_RUNTIME_WORKSPACE_GROWTH_H
 
+#include "runtime/allocator.h"
 #include "runtime/workspace.h"
 
 /* Memory in a range; the parts of a workspace are adjacent. */
@@ -16,7 +17,7 @@ struct sp_workspace_part {
  * part, if there is free memory for that. */
 typedef struct sp_workspace_growth {
     uint64_t from, least, rounded; /* bytes */
-    bool is_spare;                 /* takes free memory alone */
+    sp_uncut_request request;      /* of the least */
     bool is_takers; /* the caller has taken the workspace; else that is done while memory is mapped
                      */
 } sp_workspace_growth;

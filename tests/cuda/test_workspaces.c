@@ -502,6 +502,102 @@ TEST(a_hold_without_memory_waits_for_issued_work_first)
     end(&f);
 }
 
+typedef struct stuck_hold {
+    const workspace_fixture *f;
+    const sp_workspace_need *need;
+    uint64_t bytes;
+    sp_status status;
+    bool is_own; /* the submission has a workspace that nothing uses */
+} stuck_hold;
+
+static bool waits_for_memory(const workspace_fixture *f)
+{
+    sp_mutex_lock(&f->workspaces->lock);
+    const bool is_short = f->workspaces->short_holds > 0;
+    sp_mutex_unlock(&f->workspaces->lock);
+    return is_short || sp_load_acquire(&f->rt->allocator.waits) > 0;
+}
+
+static void hold_or_submit_to_open(void *arg, uint32_t index)
+{
+    stuck_hold *h = arg;
+    const workspace_fixture *f = h->f;
+    sp_point after;
+    if (index == 0) {
+        sp_workspace_need large;
+        h->status = sp__workspaces_hold(f->workspaces, &large, h->bytes, false);
+        if (h->status == SP_OK) sp__workspaces_drop(f->workspaces, &large);
+        return;
+    }
+    while (!waits_for_memory(f)) sp_thread_yield();
+    sp_workspace *it = acquire(f, h->need, 1, NULL, &after);
+    h->is_own = after.timeline == NULL;
+    const sp_point point = submit(f, it, 1, after);
+    if (h->is_own) CHECK_OK(sp__point_wait(point, SP_NO_DEADLINE));
+    sp_store_release(&is_open, 1);
+    CHECK_OK(sp__point_wait(point, SP_NO_DEADLINE));
+}
+
+/* All workspaces are behind a host function that waits for another submission, a hold waits for one
+ * of them, and there is free memory, although too little for the hold. */
+TEST(a_hold_without_memory_leaves_what_is_free_to_submissions)
+{
+    const workspace_fixture f = begin();
+    stuck_hold h = {.f = &f, .bytes = 10 * MIB};
+    sp_workspace_need need;
+    sp_workspace *used[2];
+    sp_point after, last;
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
+    for (int i = 0; i < 2; i++) used[i] = acquire(&f, &need, 0, NULL, &after);
+    CHECK_OK(sp_device_set_memory_limit(f.device, mapped(&f) + 4 * MIB));
+    sp_store_release(&is_open, 0);
+    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
+    const sp_submission submission = {.commands = &wait, .command_count = 1};
+    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
+    for (int i = 0; i < 2; i++) last = submit(&f, used[i], 0, (sp_point){0});
+    h.need = &need;
+    test_threads(2, hold_or_submit_to_open, &h);
+    CHECK_OK(h.status);
+    CHECK(h.is_own);
+    CHECK_OK(sp__point_wait(last, SP_NO_DEADLINE));
+    sp__workspaces_drop(f.workspaces, &need);
+    CHECK_OK(sp_device_set_memory_limit(f.device, 0));
+    end(&f);
+}
+
+/* The same; the hold waits for the memory of a storage. */
+TEST(a_hold_that_waits_for_a_storage_leaves_what_is_free_to_submissions)
+{
+    const workspace_fixture f = begin();
+    stuck_hold h = {.f = &f, .bytes = 20 * MIB};
+    const uint32_t pattern = 7;
+    sp_workspace_need need;
+    sp_storage storage;
+    sp_memory_stats stats;
+    sp_point after, last;
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
+    CHECK_OK(sp_storage_create(f.device, 16 * MIB, NULL, &storage));
+    CHECK_OK(sp_device_get_memory_stats(f.device, &stats));
+    CHECK_OK(sp_device_set_memory_limit(f.device, stats.reserved_bytes + 4 * MIB));
+    sp_workspace *used = acquire(&f, &need, 0, NULL, &after);
+    sp_store_release(&is_open, 0);
+    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
+    const sp_submission submission = {.commands = &wait, .command_count = 1};
+    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
+    last = submit(&f, used, 0, (sp_point){0});
+    const sp_storage_range all = {.storage = storage, .bytes = 16 * MIB};
+    CHECK_OK(sp_storage_fill_async(f.streams[0], all, &pattern, sizeof pattern));
+    CHECK_OK(sp_storage_release(storage));
+    h.need = &need;
+    test_threads(2, hold_or_submit_to_open, &h);
+    CHECK_OK(h.status);
+    CHECK(h.is_own);
+    CHECK_OK(sp__point_wait(last, SP_NO_DEADLINE));
+    sp__workspaces_drop(f.workspaces, &need);
+    CHECK_OK(sp_device_set_memory_limit(f.device, 0));
+    end(&f);
+}
+
 TEST(threads_grow_use_and_trim_workspaces_at_the_same_time)
 {
     const workspace_fixture f = begin();
