@@ -166,40 +166,38 @@ static uint32_t wait_rank(const sp_workspace *workspace)
     return is_issued(workspace) ? 1 : 2;
 }
 
-/* A spare one with memory, which no submission gets from then on; NULL: there is none, or (*is_any)
- * only taken ones. */
-static sp_workspace *spare_take_locked(sp_workspaces *workspaces, bool *is_any)
+/* What a hold waits for: an issued or idle one, which no submission gets from then on; else some of
+ * those that are taken, for a moment; else the first of these points. */
+typedef struct spare_choice {
+    sp_workspace *taken;
+    bool is_any_taken; /* by another thread */
+    uint32_t count;
+    sp_point points[SP_WORKSPACES_MOST]; /* of those behind work that may wait for anything */
+} spare_choice;
+
+/* Of spare ones with memory. */
+static void spare_choose_locked(sp_workspaces *workspaces, spare_choice *out)
     SP_REQUIRES(&workspaces->lock)
 {
-    sp_workspace *found = NULL;
-    uint32_t rank = UINT32_MAX;
-    *is_any = false;
+    uint32_t rank = 2;
+    *out = (spare_choice){0};
     for (uint32_t i = 0; i < workspaces->count; i++) {
         sp_workspace *it = &workspaces->list[i];
         if (!is_spare_locked(workspaces, it)) continue;
-        if (it->is_taken) *is_any = true; /* for a moment */
+        if (it->is_taken) out->is_any_taken = true;
         if (it->is_taken || it->mapped == 0) continue;
         const uint32_t own = wait_rank(it);
+        if (own == 2) out->points[out->count++] = it->last;
         if (own >= rank) continue;
-        found = it;
+        out->taken = it;
         rank = own;
     }
-    if (found != NULL) found->is_taken = true;
-    return found;
+    if (out->taken != NULL) out->taken->is_taken = true;
 }
 
-/* Waits for memory of spare workspaces, which runs use; false if none has any. */
-static bool spare_wait(sp_workspaces *workspaces, sp_backoff *backoff)
+/* Waits for the end of what uses the taken workspace, and returns its memory. */
+static bool spare_return(sp_workspaces *workspaces, sp_workspace *spare, sp_point last)
 {
-    bool is_any;
-    sp_mutex_lock(&workspaces->lock);
-    sp_workspace *spare = spare_take_locked(workspaces, &is_any);
-    const sp_point last = spare != NULL ? spare->last : (sp_point){0};
-    sp_mutex_unlock(&workspaces->lock);
-    if (spare == NULL) {
-        if (is_any) sp_backoff_turn(backoff);
-        return is_any;
-    }
     const bool has_passed =
         last.timeline == NULL || sp__point_wait_passed(last, SP_NO_DEADLINE) == SP_OK;
     sp__allocator_giver_begin(workspaces->allocator);
@@ -210,6 +208,24 @@ static bool spare_wait(sp_workspaces *workspaces, sp_backoff *backoff)
     sp__workspace_put_back(workspaces, spare);
     sp__allocator_giver_end(workspaces->allocator, surplus != NULL);
     return has_passed;
+}
+
+/* Waits for memory of spare workspaces, which runs use; false if none has any. Work that may wait
+ * for anything may wait for the hold: only the first of such to end is waited for, and the
+ * workspaces are left to submissions. */
+static bool spare_wait(sp_workspaces *workspaces, sp_backoff *backoff)
+{
+    spare_choice choice;
+    sp_mutex_lock(&workspaces->lock);
+    spare_choose_locked(workspaces, &choice);
+    const sp_point last = choice.taken != NULL ? choice.taken->last : (sp_point){0};
+    sp_mutex_unlock(&workspaces->lock);
+    if (choice.taken != NULL) return spare_return(workspaces, choice.taken, last);
+    if (choice.is_any_taken) {
+        sp_backoff_turn(backoff);
+        return true;
+    }
+    return choice.count > 0 && sp__point_wait_any_passed(choice.points, choice.count) == SP_OK;
 }
 
 static void short_hold_count(sp_workspaces *workspaces, uint32_t change)

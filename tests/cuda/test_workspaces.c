@@ -598,6 +598,58 @@ TEST(a_hold_that_waits_for_a_storage_leaves_what_is_free_to_submissions)
     end(&f);
 }
 
+typedef struct gated_hold {
+    const workspace_fixture *f;
+    sp_timeline gates[2]; /* of the host */
+    sp_status status;
+    sp_atomic_u32 has_ended;
+    bool is_late;
+} gated_hold;
+
+static void hold_and_open_or_open_other(void *arg, uint32_t index)
+{
+    gated_hold *h = arg;
+    const workspace_fixture *f = h->f;
+    if (index == 0) {
+        sp_workspace_need large;
+        h->status = sp__workspaces_hold(f->workspaces, &large, 6 * MIB, false);
+        sp_store_release(&h->has_ended, 1);
+        if (h->status == SP_OK) sp__workspaces_drop(f->workspaces, &large);
+        return;
+    }
+    while (!waits_for_memory(f)) sp_thread_yield();
+    sp__timeline_advance(&h->gates[1], 1);
+    for (int i = 0; i < 5000 && sp_load_acquire(&h->has_ended) == 0; i++) sp_clock_sleep(1000000);
+    h->is_late = sp_load_acquire(&h->has_ended) == 0;
+    sp__timeline_advance(&h->gates[0], 1); /* as the thread that holds could do */
+}
+
+/* The first spare workspace is behind what follows the hold, the second behind what does not. */
+TEST(a_hold_without_memory_waits_for_whichever_spare_workspace_is_first)
+{
+    const workspace_fixture f = begin();
+    gated_hold h = {.f = &f};
+    sp_workspace_need need;
+    sp_workspace *used[3];
+    sp_point after, last[2];
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
+    for (int i = 0; i < 3; i++) used[i] = acquire(&f, &need, 0, NULL, &after);
+    sp__workspace_release(f.workspaces, used[0], (sp_point){0});
+    for (int i = 0; i < 2; i++) {
+        sp__timeline_init(&h.gates[i], NULL);
+        last[i] = submit(&f, used[1 + i], i, (sp_point){&h.gates[i], 1});
+    }
+    CHECK_OK(sp_device_set_memory_limit(f.device, mapped(&f)));
+    test_threads(2, hold_and_open_or_open_other, &h);
+    CHECK_OK(h.status);
+    CHECK(!h.is_late);
+    for (int i = 0; i < 2; i++) CHECK_OK(sp__point_wait(last[i], SP_NO_DEADLINE));
+    sp__workspaces_drop(f.workspaces, &need);
+    CHECK_OK(sp_device_set_memory_limit(f.device, 0));
+    end(&f);
+    for (int i = 0; i < 2; i++) sp__timeline_deinit(&h.gates[i]);
+}
+
 TEST(threads_grow_use_and_trim_workspaces_at_the_same_time)
 {
     const workspace_fixture f = begin();
