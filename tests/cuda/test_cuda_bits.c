@@ -144,9 +144,9 @@ TEST(emulated_kernels_have_the_bits_of_the_cpu)
 /* The kinds of calls with products; the other ones have no tiles. */
 static bool has_tiles(uint32_t kind)
 {
-    static const char *const names[] = {"gemm", "matmul",    "narrow gemm", "narrow matmul",
-                                        "conv", "sequences", "lstm",        "gru",
-                                        "rnn",  "long gemm", "long conv",   "narrow conv"};
+    static const char *const names[] = {
+        "gemm", "matmul", "narrow gemm", "narrow matmul", "conv",      "sequences",  "layer forms",
+        "lstm", "gru",    "rnn",         "long gemm",     "long conv", "narrow conv"};
     for (size_t i = 0; i < SP_COUNT_OF(names); i++) {
         if (strcmp(kernel_case_kind_name(kind), names[i]) == 0) return true;
     }
