@@ -290,7 +290,11 @@ sp_status sp__workspaces_hold(sp_workspaces *workspaces, sp_workspace_need *need
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     sp_status status = one_grow(workspaces, bytes, is_spare);
-    if (status == SP_OUT_OF_MEMORY && !is_spare) status = one_grow_short(workspaces, bytes);
+    /* More than the device has is not to be had by waiting. */
+    const bool is_possible = bytes <= workspaces->allocator->dev->limits.memory_bytes;
+    if (status == SP_OUT_OF_MEMORY && !is_spare && is_possible) {
+        status = one_grow_short(workspaces, bytes);
+    }
     status = sp__error_settle(&scope, status);
     if (status != SP_OK) sp__workspaces_drop(workspaces, need);
     return status;

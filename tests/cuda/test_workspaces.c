@@ -601,6 +601,7 @@ TEST(a_hold_that_waits_for_a_storage_leaves_what_is_free_to_submissions)
 typedef struct gated_hold {
     const workspace_fixture *f;
     sp_timeline gates[2]; /* of the host */
+    uint64_t bytes;
     sp_status status;
     sp_atomic_u32 has_ended;
     bool is_late;
@@ -612,12 +613,12 @@ static void hold_and_open_or_open_other(void *arg, uint32_t index)
     const workspace_fixture *f = h->f;
     if (index == 0) {
         sp_workspace_need large;
-        h->status = sp__workspaces_hold(f->workspaces, &large, 6 * MIB, false);
+        h->status = sp__workspaces_hold(f->workspaces, &large, h->bytes, false);
         sp_store_release(&h->has_ended, 1);
         if (h->status == SP_OK) sp__workspaces_drop(f->workspaces, &large);
         return;
     }
-    while (!waits_for_memory(f)) sp_thread_yield();
+    while (!waits_for_memory(f) && sp_load_acquire(&h->has_ended) == 0) sp_thread_yield();
     sp__timeline_advance(&h->gates[1], 1);
     for (int i = 0; i < 5000 && sp_load_acquire(&h->has_ended) == 0; i++) sp_clock_sleep(1000000);
     h->is_late = sp_load_acquire(&h->has_ended) == 0;
@@ -628,7 +629,7 @@ static void hold_and_open_or_open_other(void *arg, uint32_t index)
 TEST(a_hold_without_memory_waits_for_whichever_spare_workspace_is_first)
 {
     const workspace_fixture f = begin();
-    gated_hold h = {.f = &f};
+    gated_hold h = {.f = &f, .bytes = 6 * MIB};
     sp_workspace_need need;
     sp_workspace *used[3];
     sp_point after, last[2];
@@ -646,6 +647,29 @@ TEST(a_hold_without_memory_waits_for_whichever_spare_workspace_is_first)
     for (int i = 0; i < 2; i++) CHECK_OK(sp__point_wait(last[i], SP_NO_DEADLINE));
     sp__workspaces_drop(f.workspaces, &need);
     CHECK_OK(sp_device_set_memory_limit(f.device, 0));
+    end(&f);
+    for (int i = 0; i < 2; i++) sp__timeline_deinit(&h.gates[i]);
+}
+
+TEST(a_hold_of_more_than_the_device_has_waits_for_nothing)
+{
+    const workspace_fixture f = begin();
+    gated_hold h = {.f = &f, .bytes = 5000 * MIB};
+    sp_workspace_need need;
+    sp_workspace *used[2];
+    sp_point after;
+    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
+    for (int i = 0; i < 2; i++) used[i] = acquire(&f, &need, 0, NULL, &after);
+    for (int i = 0; i < 2; i++) sp__timeline_init(&h.gates[i], NULL);
+    sp__workspace_release(f.workspaces, used[0], (sp_point){0});
+    const uint64_t before = mapped(&f);
+    const sp_point last = submit(&f, used[1], 0, (sp_point){&h.gates[0], 1});
+    test_threads(2, hold_and_open_or_open_other, &h);
+    CHECK_STATUS(h.status, SP_OUT_OF_MEMORY);
+    CHECK(!h.is_late);
+    CHECK_EQ_U64(mapped(&f), before); /* nor is a spare one taken away */
+    CHECK_OK(sp__point_wait(last, SP_NO_DEADLINE));
+    sp__workspaces_drop(f.workspaces, &need);
     end(&f);
     for (int i = 0; i < 2; i++) sp__timeline_deinit(&h.gates[i]);
 }
