@@ -197,12 +197,22 @@ static sp_status read_activations(const sp_op_call *call, const recurrent_sizes 
     return SP_OK;
 }
 
+/* The bound on both sides of 0. Not a NaN, with which each comparison would be false. */
+static sp_status check_clip(const sp_op_call *call)
+{
+    const sp_attribute *clip = sp__attribute_find(call->attributes, "clip");
+    if (clip == NULL || clip->as.floats[0] >= 0) return SP_OK;
+    return sp__fail(SP_CORRUPT, "clip is %g; it has to be a number of 0 or more",
+                    (double)clip->as.floats[0]);
+}
+
 sp_status sp__recurrent_infer(sp_op_call *call)
 {
     recurrent_sizes s;
     sp_cell_activation functions[2][SP_CELL_MAX_FUNCTIONS];
     SP_TRY(read_sizes(call, &s));
     SP_TRY(check_inputs(call, &s));
+    SP_TRY(check_clip(call));
     SP_TRY(read_activations(call, &s, functions));
     const sp_shape y = {.rank = 4,
                         .dims = {s.is_row_first ? s.rows : s.steps,

@@ -407,6 +407,13 @@ TEST(layers_that_do_not_fit_are_refused)
     CHECK_MESSAGE("activation 'Softplus' is not supported");
     CHECK_STATUS(run_rnn(&l, &pair, 1, &y), SP_MISMATCH);
     CHECK_MESSAGE("2 activations are given; expected 1");
+    const float clips[] = {-0.5f, NAN};
+    for (size_t i = 0; i < SP_COUNT_OF(clips); i++) {
+        sp_attribute clip = data_attribute_float("clip", &clips[i]);
+        CHECK_STATUS(run_rnn(&l, &clip, 1, &y), SP_CORRUPT);
+        CHECK_MESSAGE("clip is ");
+        CHECK_MESSAGE("a number of 0 or more");
+    }
     ((int32_t *)l.in[LENGTHS].data)[0] = (int32_t)l.steps + 1;
     CHECK_STATUS(run_rnn(&l, NULL, 0, &y), SP_INVALID);
     CHECK_MESSAGE("a sequence of length");
