@@ -101,16 +101,13 @@ static void lower_product(product *p, const sp_kernel *kernels)
                        .input_count = 2,
                        .output_count = 1};
     bench_check(sp__op_infer(&call) == SP_OK, "its shapes");
-    uint64_t bytes;
-    sp__lowering_init(&p->lowering);
-    bench_check(sp__lower_pack(&call, 1, &p->lowering, &bytes) == SP_OK, "its packing");
-    const sp_dispatch *pack = &p->lowering.dispatches[0];
-    p->packed = sp_aligned_malloc(64, bytes);
+    const sp_pack pack = sp__op_pack(&call, 1);
+    p->packed = sp_aligned_malloc(64, sp__pack_copy_bytes(&pack));
     void *const bindings[2] = {p->b, p->packed};
-    bench_check(sp__kernel_run(&kernels[pack->kernel], bindings, pack->constants) == SP_OK,
+    bench_check(sp__kernel_run(&kernels[sp__pack_kernel(pack.format)], bindings, &pack.matrix) ==
+                    SP_OK,
                 "its packing");
     inputs[1].is_packed = true;
-    sp__lowering_deinit(&p->lowering);
     sp__lowering_init(&p->lowering);
     bench_check(sp__op_lower(&call, &p->lowering) == SP_OK, "its kernel");
     p->kernel = &kernels[p->lowering.dispatches[0].kernel];

@@ -24,10 +24,9 @@ static sp_gemm_constants ours_constants(const Case &c, int64_t rows)
     k.columns = c.columns;
     k.depth = k.a_row = c.depth;
     k.a_depth = k.c_column = 1;
-    k.b_depth = SP_GEMM_PANEL;
-    k.b_panel = SP_GEMM_PANEL * c.depth;
+    k.b_format = SP_PACK_F32;
     k.alpha = k.beta = 1.0f;
-    k.has_c = k.is_padded = k.is_b_constant = true;
+    k.has_c = k.is_b_constant = true;
     return k;
 }
 
@@ -78,7 +77,7 @@ static void launch_ours(const Case &c, const sp_gemm_constants &k, cudaStream_t 
 
 static void pack(const Case &c)
 {
-    sp_gemm_pack_constants k = {};
+    sp_pack_constants k = {};
     k.depth = c.depth;
     k.columns = k.depth_stride = c.columns;
     k.column_stride = 1;

@@ -77,7 +77,7 @@ static sp_gemm_constants make_constants(const Operands &o, int64_t rows)
     k.depth = k.a_row = o.depth;
     k.a_depth = k.c_column = 1;
     k.alpha = k.beta = 1.0f;
-    k.has_c = k.is_padded = k.is_b_constant = true;
+    k.has_c = k.is_b_constant = true;
     return k;
 }
 
@@ -155,7 +155,7 @@ static bool is_same(const Operands &o, int64_t rows, std::vector<float> &first)
 
 template <class E, class N>
 static void run_case(const char *type, cudaDataType_t lt_type,
-                     void (*pack)(sp_gpu_bindings, sp_gemm_pack_constants),
+                     void (*pack)(sp_gpu_bindings, sp_pack_constants),
                      cublasLtHandle_t handle, void *workspace, cudaStream_t stream, int64_t depth,
                      int64_t columns)
 {
@@ -169,7 +169,7 @@ static void run_case(const char *type, cudaDataType_t lt_type,
     fill(bias, o.bias);
     narrow<N><<<1024, 256>>>(o.x, (N *)o.narrow_x, max_rows * depth);
     narrow<N><<<1024, 256>>>(o.w, (N *)o.narrow_w, depth * columns);
-    sp_gemm_pack_constants packing = {depth, columns, columns, 1};
+    sp_pack_constants packing = {depth, columns, columns, 1};
     pack<<<256, SP_CUDA_THREADS>>>({{o.w, o.packed}, {}}, packing);
     CHECK(cudaDeviceSynchronize());
     const std::vector<Tile> tiles = make_tiles<E>();
@@ -182,7 +182,7 @@ static void run_case(const char *type, cudaDataType_t lt_type,
                     "\"cublaslt_us\":%.2f",
                     type, (long long)depth, (long long)columns, (long long)rows,
                     time_lt(o, lt, stream));
-        const sp_gemm_pack_constants rounding = {depth, rows, 1, depth};
+        const sp_pack_constants rounding = {depth, rows, 1, depth};
         const unsigned blocks_of_rounding =
             (unsigned)((depth + 63) / 64 * ((rows + 7) / 8) * 64 * sizeof(typename E::type) / 16 / 32 + 1);
         const sp_gpu_bindings rounded = {{o.x, o.packed_x}, {}};

@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "graph/graph_build.h"
-#include "ops/lowering.h"
+#include "ops/pack.h"
 
 /* ---- weights ---- */
 
@@ -18,7 +18,6 @@ typedef struct weight_use {
 
 typedef struct keeper {
     sp_graph_builder *builder;
-    sp_lowering lowering;
     sp_op_value *inputs, *outputs; /* room for a call of any node */
     weight_use *uses;              /* by weight */
     uint32_t *new_index;
@@ -34,22 +33,19 @@ static void use_value(const keeper *k, uint32_t value, bool is_packed)
 }
 
 /* Without the captures of a body: its own nodes read those. */
-static sp_status use_inputs(keeper *k, const sp_graph_node *node)
+static void use_inputs(keeper *k, const sp_graph_node *node)
 {
     const sp_graph *graph = k->builder->graph;
     const sp_op_call call = sp__graph_call(graph, node, k->inputs, k->outputs);
     const uint32_t captures = node->body != NULL ? node->body->capture_count : 0;
     for (uint32_t i = 0; i < node->input_count - captures; i++) {
         const uint32_t value = node->inputs[i];
-        uint64_t bytes = 0;
         if (value == SP_NO_VALUE || !graph->values[value].is_constant) continue;
-        SP_TRY(sp__lower_pack(&call, i, &k->lowering, &bytes));
-        use_value(k, value, bytes > 0);
+        use_value(k, value, sp__op_pack(&call, i).format != SP_PACK_NONE);
     }
-    return SP_OK;
 }
 
-static sp_status use_all_nodes(keeper *k)
+static void use_all_nodes(keeper *k)
 {
     const sp_graph *graph = k->builder->graph;
     for (uint32_t n = 0; n < graph->node_count; n++) {
@@ -60,13 +56,11 @@ static sp_status use_all_nodes(keeper *k)
         for (uint32_t i = 0; body != NULL && i < body->output_count; i++) {
             use_value(k, body->outputs[i].value, false);
         }
-        const sp_status status = use_inputs(k, node);
-        if (status != SP_OK) return sp__graph_fail_node(status, node);
+        use_inputs(k, node);
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         use_value(k, graph->outputs[i].value, false);
     }
-    return SP_OK;
 }
 
 /* Removes the weights that are not read; `new_index` maps each weight to its new index. */
@@ -98,19 +92,17 @@ sp_status sp__graph_keep_weights(sp_graph_builder *builder)
                 .outputs = sp_calloc(operands, sizeof(*k.outputs)),
                 .uses = sp_calloc(count, sizeof(*k.uses)),
                 .new_index = sp_calloc(count, sizeof(*k.new_index))};
-    sp__lowering_init(&k.lowering);
-    sp_status status = SP_OK;
-    if (k.inputs == NULL || k.outputs == NULL || k.uses == NULL || k.new_index == NULL) {
-        status = sp__fail(SP_OUT_OF_MEMORY, "no memory for the table of weights");
+    const bool is_there =
+        k.inputs != NULL && k.outputs != NULL && k.uses != NULL && k.new_index != NULL;
+    if (is_there) {
+        use_all_nodes(&k);
+        weights_drop_unread(&k);
     }
-    if (status == SP_OK) status = use_all_nodes(&k);
-    if (status == SP_OK) weights_drop_unread(&k);
-    sp__lowering_deinit(&k.lowering);
     sp_free(k.inputs);
     sp_free(k.outputs);
     sp_free(k.uses);
     sp_free(k.new_index);
-    return status;
+    return is_there ? SP_OK : sp__fail(SP_OUT_OF_MEMORY, "no memory for the table of weights");
 }
 
 /* ---- attributes ---- */

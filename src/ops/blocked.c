@@ -83,6 +83,14 @@ static bool turn_columns(sp_conv_constants *k)
 
 /* ---- convolutions ---- */
 
+/* Of filters of so many steps each, one after the other. */
+static sp_pack pack_of(sp_kernel_id reader, int64_t depth, int64_t filters)
+{
+    return (sp_pack){
+        .format = sp__pack_format_of(reader),
+        .matrix = {.depth = depth, .columns = filters, .depth_stride = 1, .column_stride = depth}};
+}
+
 bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_blocked_call *out)
 {
     *out = (sp_blocked_call){.constants = {.of = *conv}};
@@ -99,12 +107,8 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
     if (!conv_patch_fits(&out->constants, SP_PATCH_ELEMENTS)) return false;
     out->x = (sp_image_form){images, k->groups * k->channels, k->in_h * k->in_w, NULL};
     out->y = (sp_image_form){images, k->groups * k->filters, k->out_h * k->out_w, NULL};
-    const int64_t depth = k->channels * taps, blocks = sp__channel_blocks(k->filters);
-    out->pack = (sp_gemm_pack_constants){.depth = depth,
-                                         .columns = k->groups * k->filters,
-                                         .depth_stride = 1,
-                                         .column_stride = depth};
-    out->packed_bytes = (uint64_t)(k->groups * blocks * block * depth) * sizeof(float);
+    const int64_t depth = k->channels * taps;
+    out->weights = pack_of(SP_KERNEL_ID_conv_blocked_f32, depth, k->groups * k->filters);
     return set_images(out);
 }
 
@@ -172,9 +176,7 @@ bool sp__blocked_depthwise(const sp_conv_constants *conv, sp_blocked_call *out)
     const int64_t images = k->planes / k->groups;
     out->x = (sp_image_form){images, k->groups, k->in_h * k->in_w, NULL};
     out->y = (sp_image_form){images, k->groups, k->out_h * k->out_w, NULL};
-    out->pack = (sp_gemm_pack_constants){
-        .depth = taps, .columns = k->groups, .depth_stride = 1, .column_stride = taps};
-    out->packed_bytes = (uint64_t)(sp__channel_blocks(k->groups) * block * taps) * sizeof(float);
+    out->weights = pack_of(SP_KERNEL_ID_depthwise_blocked_f32, taps, k->groups);
     return set_images(out);
 }
 

@@ -5,7 +5,7 @@
 #define SP_OPS_BLOCKED_H
 
 #include "device/kernel.h"
-#include "ops/kernel_id.h"
+#include "ops/pack.h"
 
 /* Where the channels of an image are: channel c is lane lanes[c] % 16 of block lanes[c] / 16. No
  * two are in the same lane. */
@@ -63,9 +63,8 @@ static inline bool sp__image_form_is_dense(const sp_image_form *form)
 
 typedef struct sp_blocked_call {
     sp_blocked_constants constants;
-    sp_image_form x, y;          /* the caller sets their maps */
-    sp_gemm_pack_constants pack; /* of the weights, for a convolution */
-    uint64_t packed_bytes;
+    sp_image_form x, y; /* the caller sets their maps */
+    sp_pack weights;    /* of a convolution: filters are columns */
 } sp_blocked_call;
 
 /* A call of conv_f32, where x is blocked already or is not. The blocks of each group of x, unless

@@ -8,7 +8,7 @@
 #include "ops/kernel_constants.h"
 
 /* The comments list the bindings in order; the last one is written. look_up_pack_f32 has
- * sp_gemm_pack_constants. */
+ * sp_pack_constants. */
 #define SP_FUSED_KERNEL_LIST(X)                                                                    \
     X(row_norm_f32)          /* x, epsilon, scale if has_scale, bias if has_bias, y */             \
     X(row_affine_f32)        /* x, mean, factor, scale, bias, y */                                 \

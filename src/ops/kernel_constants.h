@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels of products, convolutions, arithmetic and copies, and the constants that lowerings
  * write and kernels read. C and CUDA C++ compile this text to the same layout. It includes no
- * header: bool and the integer types of stdint.h must be defined before. */
+ * header of the system: bool and the integer types of stdint.h must be defined before. */
 #ifndef SP_OPS_KERNEL_CONSTANTS_H
 #define SP_OPS_KERNEL_CONSTANTS_H
+
+#include "ops/pack_format.h"
 
 /* SP_MAX_RANK and SP_MAX_BINDINGS by names of their own. */
 #define SP_KERNEL_RANK 8
@@ -66,17 +68,11 @@ typedef enum sp_activation {
     SP_ACTIVATION_COUNT
 } sp_activation;
 
-/* Columns of one panel of a packed right-hand matrix. The format is the same for all devices. */
-#define SP_GEMM_PANEL 16
-
 /* Narrow products (docs/decisions/0072): both operands are rounded to a smaller type, sums are f32.
  * The depth of a convolution is (kernel row, kernel column, channel). A packed operand is rounded,
- * as [chunk][line][SP_NARROW_BYTES]: a line is a column of b, or a row of a, and a chunk so many
- * bytes of the depth. SP_NARROW_CHUNKS chunks are a chain. Lines are padded with zeros to a
- * multiple of SP_NARROW_LINES, the depth to whole chunks. */
-#define SP_NARROW_BYTES 128
+ * in the format of that type; of a left one the rows are the columns. So many chunks of the depth,
+ * which are the groups of the format, are a chain. */
 #define SP_NARROW_CHUNKS 4
-#define SP_NARROW_LINES 8
 
 /* Steps of a chain of a matrix product: longer sums are sums of chains (docs/decisions/0002). */
 #define SP_GEMM_SEGMENT 256
@@ -85,12 +81,12 @@ typedef enum sp_activation {
  * segments. */
 typedef struct sp_gemm_constants {
     int64_t rows, columns, depth;
-    int64_t a_row, a_depth;   /* strides of a, in elements */
-    int64_t b_depth, b_panel; /* of b: to the next k; to the next panel */
-    int64_t c_row, c_column;  /* of c; 0 where it is broadcast */
+    int64_t a_row, a_depth;  /* strides of a, in elements */
+    int64_t b_depth;         /* of b, whose columns are neighbours, unless it is packed */
+    int64_t c_row, c_column; /* of c; 0 where it is broadcast */
     float alpha, beta;
     bool has_c;
-    bool is_padded;     /* b's last panel has SP_GEMM_PANEL readable columns, too */
+    uint8_t b_format;   /* sp_pack_format */
     uint8_t activation; /* sp_activation */
     bool is_b_constant; /* b is a weight of a model, which no kernel writes */
     bool is_half;       /* of a narrow product: c and y have the type of its operands, too */
@@ -98,16 +94,6 @@ typedef struct sp_gemm_constants {
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
     int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];
 } sp_gemm_constants;
-
-/* b[k][n] at k * depth_stride + n * column_stride to panels[n / 16][k][n % 16], zero-padded. For a
- * narrow product k may have two strides: `block` steps, if not 0, have depth_stride, and the next
- * ones begin block_stride elements after them. */
-typedef struct sp_gemm_pack_constants {
-    int64_t depth, columns, depth_stride, column_stride;
-    int64_t block, block_stride;
-    int64_t
-        is_half; /* 1: b has the narrow type already. No padding: packings are compared by bytes */
-} sp_gemm_pack_constants;
 
 /* Input that the depthwise kernel has on its stack at a time, in elements. */
 #define SP_DEPTHWISE_INPUT 4096
@@ -183,8 +169,8 @@ typedef struct sp_fill_constants {
 
 /* Bytes of each, the same for every compiler. */
 #define SP_CONSTANTS_LIST(X)                                                                       \
-    X(sp_gemm_constants, 288)                                                                      \
-    X(sp_gemm_pack_constants, 56)                                                                  \
+    X(sp_gemm_constants, 280)                                                                      \
+    X(sp_pack_constants, 56)                                                                       \
     X(sp_conv_constants, 144)                                                                      \
     X(sp_pool_constants, 104)                                                                      \
     X(sp_binary_constants, 208)                                                                    \

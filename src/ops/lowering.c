@@ -86,24 +86,27 @@ void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, 
                                           lowering->scratch_bytes[index]});
 }
 
-void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes)
+void sp__lower_bind_packed(sp_dispatch *dispatch, const sp_op_call *call,
+                           const sp_lowering *lowering, uint32_t index, uint32_t scratch)
 {
-    sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_PACKED, index, false, bytes});
+    if (!call->inputs[index].is_packed) {
+        sp__lower_bind_scratch(dispatch, lowering, scratch, false);
+        return;
+    }
+    const sp_pack pack = sp__op_pack(call, index);
+    sp__lower_bind(dispatch,
+                   (sp_operand){SP_OPERAND_PACKED, index, false, sp__pack_copy_bytes(&pack)});
 }
 
-sp_status sp__lower_pack(const sp_op_call *call, uint32_t index, sp_lowering *lowering,
-                         uint64_t *bytes)
+sp_status sp__lower_pack(sp_lowering *lowering, const sp_op_call *call, uint32_t index,
+                         const sp_pack *pack, uint32_t *scratch)
 {
-    *bytes = 0;
-    sp__lowering_reset(lowering);
-    if (call->op->pack == NULL || index < 1 || index > SP_OP_PACKED_INPUTS) return SP_OK;
-    SP_TRY(call->op->pack(call, index, lowering));
-    if (lowering->dispatch_count == 0) return SP_OK;
-    const sp_dispatch *dispatch = &lowering->dispatches[0];
-    SP_ASSERT(lowering->dispatch_count == 1 && dispatch->binding_count == 2);
-    SP_ASSERT(dispatch->bindings[0].kind == SP_OPERAND_INPUT);
-    SP_ASSERT(dispatch->bindings[1].kind == SP_OPERAND_SCRATCH);
-    *bytes = lowering->scratch_bytes[0];
+    sp_dispatch *dispatch;
+    *scratch = sp__lower_scratch(lowering, sp__pack_copy_bytes(pack));
+    SP_TRY(sp__lower_dispatch(lowering, sp__pack_kernel(pack->format), &pack->matrix,
+                              sizeof pack->matrix, &dispatch));
+    sp__lower_bind_input(dispatch, call, index);
+    sp__lower_bind_scratch(dispatch, lowering, *scratch, true);
     return SP_OK;
 }
 

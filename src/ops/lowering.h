@@ -9,6 +9,7 @@
 #include "device/kernel.h"
 #include "ops/kernel_id.h"
 #include "ops/op.h"
+#include "ops/pack.h"
 
 typedef enum sp_operand_kind {
     SP_OPERAND_INPUT,  /* the call's input `index`, unpacked */
@@ -61,13 +62,14 @@ void sp__lower_bind_input(sp_dispatch *dispatch, const sp_op_call *call, uint32_
 void sp__lower_bind_output(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index);
 void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, uint32_t index,
                             bool is_write);
-/* Binds input `index` as packed by the op's `pack`, in `bytes` bytes. */
-void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes);
+/* Binds input `index` as it is packed by the op's `pack`, or the scratch where a dispatch has
+ * packed it, if it was none of the call's packed constants. */
+void sp__lower_bind_packed(sp_dispatch *dispatch, const sp_op_call *call,
+                           const sp_lowering *lowering, uint32_t index, uint32_t scratch);
 
-/* Lowers the packing of constant input `index`: one dispatch that reads the input and writes a
- * scratch of *bytes; no dispatch and 0 if the op reads it unpacked. */
-sp_status sp__lower_pack(const sp_op_call *call, uint32_t index, sp_lowering *lowering,
-                         uint64_t *bytes);
+/* Appends the dispatch that packs input `index` into a new scratch, number *scratch. */
+sp_status sp__lower_pack(sp_lowering *lowering, const sp_op_call *call, uint32_t index,
+                         const sp_pack *pack, uint32_t *scratch);
 
 /* Adds a scratch of `bytes`; returns its number. */
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes);

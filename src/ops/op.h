@@ -16,6 +16,7 @@
 
 typedef struct sp_op_call sp_op_call;
 typedef struct sp_lowering sp_lowering;
+typedef struct sp_pack sp_pack;
 
 /* One operand of a call. */
 typedef struct sp_op_value {
@@ -79,10 +80,10 @@ typedef struct sp_op {
     /* Emits the dispatches of a call whose outputs have been inferred. */
     sp_status (*lower)(const sp_op_call *call, sp_lowering *lowering);
 
-    /* NULL, or: emits the one dispatch that packs constant input `input`, from 1 to
-     * SP_OP_PACKED_INPUTS, for `lower`: it reads the input and writes a scratch. Depends on that
-     * input and the attributes only. Emits nothing if packing does not pay. */
-    sp_status (*pack)(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
+    /* NULL, or: how `lower` reads constant input `input`, from 1 to SP_OP_PACKED_INPUTS, if it is
+     * packed; *out is zeroed, and stays so if packing does not pay. Depends on that input and the
+     * attributes only. */
+    void (*pack)(const sp_op_call *call, uint32_t input, sp_pack *out);
 } sp_op;
 
 struct sp_op_call {

@@ -98,12 +98,10 @@ const char *sp__einsum_rows(const sp_rows_call *call);
 /* schema/math/gemm.c */
 sp_status sp__gemm_infer(sp_op_call *call);
 sp_status sp__gemm_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
+void sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_pack *out);
 sp_status sp__matmul_infer(sp_op_call *call);
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
-/* For other users of the gemm kernel: bytes of a packed right-hand matrix. */
-uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);
+void sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_pack *out);
 /* The kernel of a type other than f32, 0 of one that has none. */
 sp_kernel_id sp__gemm_any_kernel(sp_dtype dtype);
 /* Products of the batch. */
@@ -119,12 +117,11 @@ const char *sp__matmul_rows(const sp_rows_call *call);
 /* schema/nn/conv.c */
 sp_status sp__conv_infer(sp_op_call *call);
 sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__conv_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
+void sp__conv_pack(const sp_op_call *call, uint32_t input, sp_pack *out);
 
 /* schema/math/narrow.c: products on tensor cores (docs/decisions/0072) */
 typedef struct sp_narrow_kernels {
-    uint64_t element_bytes;
-    sp_kernel_id pack, product, conv;
+    sp_kernel_id product, conv;
     sp_kernel_id of_packed; /* the product, where the left operand is packed too */
 } sp_narrow_kernels;
 /* Is the call a product or convolution that is narrow, if its weights are constant? */
@@ -132,11 +129,6 @@ bool sp__may_be_narrow(const sp_op_call *call);
 /* Of such a call: the kernels of the type of its operands, which is that of a file's f16 and bf16.
  */
 const sp_narrow_kernels *sp__narrow_kernels(const sp_op_call *call);
-/* Bytes of a packed operand. */
-uint64_t sp__narrow_bytes(const sp_narrow_kernels *kernels, int64_t depth, int64_t lines);
-/* Emits the packing of an input into a new scratch. */
-sp_status sp__narrow_emit_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering,
-                               const sp_gemm_pack_constants *k);
 
 /* schema/nn/conv_transpose.c */
 sp_status sp__conv_transpose_infer(sp_op_call *call);
@@ -289,7 +281,7 @@ const char *sp__resize_rows(const sp_rows_call *call);
 /* schema/recurrent/recurrent.c: LSTM, GRU and RNN */
 sp_status sp__recurrent_infer(sp_op_call *call);
 sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__recurrent_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
+void sp__recurrent_pack(const sp_op_call *call, uint32_t input, sp_pack *out);
 const char *sp__recurrent_rows(const sp_rows_call *call);
 
 /* schema/layout/pad.c */

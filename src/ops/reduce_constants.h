@@ -143,7 +143,7 @@ typedef struct sp_conv_3d_constants {
 
 /* Products of types other than f32; b is not packed. */
 typedef struct sp_gemm_any_constants {
-    sp_gemm_constants gemm; /* b_panel, is_padded and activation: unused */
+    sp_gemm_constants gemm; /* b_format and activation: unused */
     int64_t b_column;       /* of b: to the next column */
 } sp_gemm_any_constants;
 
@@ -158,6 +158,6 @@ typedef struct sp_gemm_any_constants {
     X(sp_window_constants, 184)                                                                    \
     X(sp_conv_transpose_constants, 224)                                                            \
     X(sp_conv_3d_constants, 192)                                                                   \
-    X(sp_gemm_any_constants, 296)
+    X(sp_gemm_any_constants, 288)
 
 #endif

@@ -48,8 +48,8 @@ typedef struct sp_plan_step {
     const char *node_name, *op_name;
 } sp_plan_step;
 
-/* A weight in the layout that kernels read. The copy depends on nothing else, so all plans and runs
- * share it. It is made for the run, not here: a plan owns no memory for it. */
+/* A weight in the layout that kernels read (ops/pack.h). The copy depends on nothing else, so all
+ * plans and runs share it. It is made for the run, not here: a plan owns no memory for it. */
 typedef struct sp_packing {
     uint32_t weight;     /* of the graph */
     sp_kernel_id kernel; /* packs: reads the weight, writes the copy */

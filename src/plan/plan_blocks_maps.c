@@ -207,16 +207,13 @@ sp_status sp__block_pack_rows(sp_block_pass *pass, const sp_plan_binding *consta
     k->row_stride = from->row_stride;
     k->depth_stride = from->depth_stride;
     memcpy(k->rows, from->rows, (size_t)lanes * sizeof *k->rows);
-    const sp_packing what = {
-        .weight = pass->builder->values[constant->index].index,
-        .kernel = SP_KERNEL_ID_channels_pack_f32,
-        .constant_bytes = (uint32_t)bytes,
-        .constants = k,
-        .bytes = (uint64_t)(lanes * from->depth) * sizeof(float),
-    };
-    *out = (sp_plan_binding){.where = SP_PLACE_PACKED, .bytes = what.bytes};
-    const sp_status status =
-        sp__plan_pack_value(pass->builder, constant->index, &what, &out->index);
+    const sp_kernel_id kernel = SP_KERNEL_ID_channels_pack_f32;
+    const sp_packing what = {.kernel = kernel,
+                             .constant_bytes = (uint32_t)bytes,
+                             .constants = k,
+                             .bytes =
+                                 sp__pack_bytes(sp__pack_format_of(kernel), from->depth, lanes)};
+    const sp_status status = sp__plan_pack(pass->builder, constant->index, &what, out);
     sp_free(k);
     return status;
 }

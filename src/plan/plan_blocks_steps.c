@@ -63,21 +63,6 @@ void sp__block_set_in_place(sp_block_pass *pass, const sp_plan_step *step, uint3
 
 /* ---- calls ---- */
 
-/* The weights, packed as columns of a matrix. */
-static sp_status pack_columns(sp_block_pass *pass, const sp_plan_binding *weights,
-                              const sp_blocked_call *call, sp_plan_binding *out)
-{
-    const sp_packing what = {
-        .weight = pass->builder->values[weights->index].index,
-        .kernel = SP_KERNEL_ID_gemm_pack_f32,
-        .constant_bytes = sizeof call->pack,
-        .constants = &call->pack,
-        .bytes = call->packed_bytes,
-    };
-    *out = (sp_plan_binding){.where = SP_PLACE_PACKED, .bytes = what.bytes};
-    return sp__plan_pack_value(pass->builder, weights->index, &what, &out->index);
-}
-
 sp_status sp__block_add_call(sp_block_pass *pass, const sp_plan_step *step, sp_kernel_id kernel,
                              const sp_blocked_call *call, const sp_block_operands *operands)
 {
@@ -149,8 +134,11 @@ sp_status sp__block_set_maps(sp_block_pass *pass, uint32_t x, sp_blocked_call *c
 static sp_status pack_weights(sp_block_pass *pass, const sp_plan_step *step,
                               const sp_blocked_call *call, sp_plan_binding *out)
 {
-    if (call->y.map == NULL) return pack_columns(pass, &step->bindings[1], call, out);
-    return sp__block_pack(pass, &step->bindings[1], call->pack.depth, call->y.map, out);
+    const sp_plan_binding *weights = &step->bindings[1];
+    if (call->y.map == NULL) {
+        return sp__plan_pack_matrix(pass->builder, weights->index, &call->weights, out);
+    }
+    return sp__block_pack(pass, weights, call->weights.matrix.depth, call->y.map, out);
 }
 
 /* Few filters: images stay plain. */
@@ -260,9 +248,10 @@ static sp_status block_depthwise(sp_block_pass *pass, const sp_plan_step *step, 
         call.x = sp__block_dense(&pass->values[x->index].form);
     }
     if (call.x.map == NULL) {
-        SP_TRY(pack_columns(pass, &step->bindings[1], &call, &operands.weights));
+        SP_TRY(sp__plan_pack_matrix(pass->builder, step->bindings[1].index, &call.weights,
+                                    &operands.weights));
     } else {
-        const int64_t taps = call.pack.depth;
+        const int64_t taps = call.weights.matrix.depth;
         sp__blocked_set_lanes(&call, &call.x);
         SP_TRY(sp__block_pack(pass, &step->bindings[1], taps, call.x.map, &operands.weights));
         if (has_bias) {

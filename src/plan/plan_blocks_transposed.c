@@ -153,13 +153,11 @@ static sp_status pack_copy(sp_block_pass *pass, const sp_plan_binding *constant,
                            .x = {strides[0], strides[1]},
                            .y = {dims[1], 1}};
     k.rank = sp__collapse(2, k.dims, k.x, k.y);
-    const sp_packing what = {.weight = pass->builder->values[constant->index].index,
-                             .kernel = SP_KERNEL_ID_copy_strided,
+    const sp_packing what = {.kernel = SP_KERNEL_ID_copy_strided,
                              .constant_bytes = sizeof k,
                              .constants = &k,
                              .bytes = (uint64_t)k.count * sizeof(float)};
-    *out = (sp_plan_binding){.where = SP_PLACE_PACKED, .bytes = what.bytes};
-    return sp__plan_pack_value(pass->builder, constant->index, &what, &out->index);
+    return sp__plan_pack(pass->builder, constant->index, &what, out);
 }
 
 /* A number for each result of a filter. */
@@ -199,15 +197,10 @@ static sp_status pack_channels(sp_block_pass *pass, const transposed *t, const s
                                const sp_blocked_call *call, sp_block_operands *out)
 {
     const int64_t columns = t->filters * t->taps;
-    const sp_gemm_pack_constants k = {
-        .depth = t->k->channels, .columns = columns, .depth_stride = columns, .column_stride = 1};
-    const sp_packing what = {.weight = pass->builder->values[step->bindings[1].index].index,
-                             .kernel = SP_KERNEL_ID_gemm_pack_f32,
-                             .constant_bytes = sizeof k,
-                             .constants = &k,
-                             .bytes = call->packed_bytes};
-    out->weights = (sp_plan_binding){.where = SP_PLACE_PACKED, .bytes = what.bytes};
-    SP_TRY(sp__plan_pack_value(pass->builder, step->bindings[1].index, &what, &out->weights.index));
+    sp_pack pack = call->weights;
+    pack.matrix.depth_stride = columns;
+    pack.matrix.column_stride = 1;
+    SP_TRY(sp__plan_pack_matrix(pass->builder, step->bindings[1].index, &pack, &out->weights));
     return t->k->has_bias ? pack_bias(pass, t, &step->bindings[2], &out->bias) : SP_OK;
 }
 

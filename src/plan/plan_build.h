@@ -112,9 +112,14 @@ sp_status sp__plan_add_constant(sp_plan_builder *builder, void *data, uint64_t b
 
 /* ---- plan_packing.c ---- */
 
-/* The packing of a constant value: an equal one, or a new one. */
-sp_status sp__plan_pack_value(sp_plan_builder *builder, uint32_t value, const sp_packing *what,
-                              uint32_t *index);
+/* The binding of a constant value as it is packed; `what` has no weight, which is the value's.
+ * Equal packings are one. */
+sp_status sp__plan_pack(sp_plan_builder *builder, uint32_t value, const sp_packing *what,
+                        sp_plan_binding *out);
+
+/* The same of a matrix. */
+sp_status sp__plan_pack_matrix(sp_plan_builder *builder, uint32_t value, const sp_pack *pack,
+                               sp_plan_binding *out);
 
 /* Finds the inputs of the node that its op reads packed: marks them in the call's `inputs` and sets
  * their packings in builder->packed. */

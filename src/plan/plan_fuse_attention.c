@@ -113,7 +113,7 @@ static bool read_product(const sp_plan_step *step, product_views *out)
     if (is_strided) s = *(const sp_gemm_strided_constants *)step->constants;
     else s.of = *(const sp_gemm_constants *)step->constants;
     const sp_gemm_constants *k = &s.of;
-    const bool is_packed = s.b_column == 1 && k->is_padded;
+    const bool is_packed = k->b_format != SP_PACK_NONE;
     if (is_packed || k->has_c || k->alpha != 1 || k->activation != SP_ACTIVATION_NONE) return false;
     if (!is_strided) {
         int64_t stride = k->rows * k->columns;

@@ -105,14 +105,12 @@ static sp_status pack_table(sp_plan_builder *builder, const look_up_steps *s, sp
 {
     const sp_look_up_constants *k = &s->constants;
     const sp_packing what = {
-        .weight = s->weights->what.weight,
         .kernel = SP_KERNEL_ID_look_up_pack_f32,
         .constant_bytes = s->weights->what.constant_bytes,
         .constants = s->weights->what.constants,
-        .bytes = (uint64_t)(k->depth + 1) * (uint64_t)k->columns * sizeof(float),
+        .bytes = sp__pack_bytes(SP_PACK_ROWS_F32, k->depth + 1, k->columns),
     };
-    *out = (sp_plan_binding){.where = SP_PLACE_PACKED, .bytes = what.bytes};
-    return sp__plan_pack_value(builder, find_weights(builder, s->weights), &what, &out->index);
+    return sp__plan_pack(builder, find_weights(builder, s->weights), &what, out);
 }
 
 /* In the place of the product, where all operands are there. */

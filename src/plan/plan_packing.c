@@ -7,7 +7,7 @@
 #include "base/macros.h"
 #include "plan/plan_build.h"
 
-_Static_assert(sizeof(sp_gemm_pack_constants) == 7 * sizeof(int64_t),
+_Static_assert(sizeof(sp_pack_constants) == 7 * sizeof(int64_t),
                "constants of packings have no padding: it has any bits");
 
 bool sp__packing_equal(const sp_packing *a, const sp_packing *b)
@@ -43,37 +43,44 @@ static sp_status add_packing(sp_plan_builder *builder, sp_plan_value *value, sp_
     return SP_OK;
 }
 
-sp_status sp__plan_pack_value(sp_plan_builder *builder, uint32_t which, const sp_packing *what,
-                              uint32_t *index)
+sp_status sp__plan_pack(sp_plan_builder *builder, uint32_t which, const sp_packing *what,
+                        sp_plan_binding *out)
 {
     sp_plan_value *value = &builder->values[which];
+    sp_packing packing = *what;
+    packing.weight = value->index;
+    *out = (sp_plan_binding){.where = SP_PLACE_PACKED, .bytes = what->bytes};
     for (uint32_t i = value->packing; i != SP_NO_PACKING; i = builder->packings[i].next) {
-        if (!sp__packing_equal(&builder->packings[i].what, what)) continue;
-        *index = i;
+        if (!sp__packing_equal(&builder->packings[i].what, &packing)) continue;
+        out->index = i;
         return SP_OK;
     }
-    return add_packing(builder, value, *what, index);
+    return add_packing(builder, value, packing, &out->index);
+}
+
+sp_status sp__plan_pack_matrix(sp_plan_builder *builder, uint32_t value, const sp_pack *pack,
+                               sp_plan_binding *out)
+{
+    const sp_packing what = {.kernel = sp__pack_kernel(pack->format),
+                             .constant_bytes = sizeof pack->matrix,
+                             .constants = &pack->matrix,
+                             .bytes = sp__pack_copy_bytes(pack)};
+    return sp__plan_pack(builder, value, &what, out);
 }
 
 sp_status sp__plan_pack_inputs(sp_plan_builder *builder, const sp_graph_node *node,
                                const sp_op_call *call, sp_op_value *inputs)
 {
-    const sp_lowering *lowering = &builder->lowering;
     for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < node->input_count; i++) {
         if (node->inputs[i] == SP_NO_VALUE) continue;
-        sp_plan_value *value = &builder->values[node->inputs[i]];
+        const sp_plan_value *value = &builder->values[node->inputs[i]];
         const bool is_weight = builder->plan->graph->values[node->inputs[i]].is_constant;
         if (!is_weight || value->is_tainted) continue;
-        uint64_t bytes;
-        SP_TRY(sp__lower_pack(call, i, &builder->lowering, &bytes));
-        if (bytes == 0) continue;
-        const sp_dispatch *dispatch = &lowering->dispatches[0];
-        const sp_packing what = {.weight = value->index,
-                                 .kernel = dispatch->kernel,
-                                 .constant_bytes = dispatch->constant_bytes,
-                                 .constants = dispatch->constants,
-                                 .bytes = bytes};
-        SP_TRY(sp__plan_pack_value(builder, node->inputs[i], &what, &builder->packed[i - 1]));
+        const sp_pack pack = sp__op_pack(call, i);
+        if (pack.format == SP_PACK_NONE) continue;
+        sp_plan_binding packed;
+        SP_TRY(sp__plan_pack_matrix(builder, node->inputs[i], &pack, &packed));
+        builder->packed[i - 1] = packed.index;
         inputs[i].is_packed = true;
     }
     return SP_OK;

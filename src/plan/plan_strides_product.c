@@ -26,7 +26,7 @@ static void add_dim(product_views *p, int64_t count, int64_t a, int64_t b, int64
 
 static product_views product_read(const sp_gemm_constants *k)
 {
-    product_views p = {.batch = k->batch_rank, .is_b_strided = !k->is_padded};
+    product_views p = {.batch = k->batch_rank, .is_b_strided = k->b_format == SP_PACK_NONE};
     int64_t y_batch = k->rows * k->columns, y[SP_KERNEL_RANK] = {0};
     for (uint32_t i = k->batch_rank; i-- > 0; y_batch *= k->batch_dims[i]) y[i] = y_batch;
     for (uint32_t i = 0; i < k->batch_rank; i++) {
@@ -109,8 +109,6 @@ static void product_write(const product_views *p, const sp_gemm_constants *from,
         return;
     }
     k->b_depth = inner_stride(p, B, DEPTH);
-    if (out->b_column == 1) return;
-    k->is_padded = true; /* as packed */
 }
 
 bool sp__stride_find_result(const sp_stride_pass *pass, const sp_plan_binding *y, uint32_t *copy,

@@ -234,14 +234,16 @@ static void run_both(both *b)
 static void pack_both(both *b, uint32_t input)
 {
     side *sides[] = {&b->reference, &b->subject};
+    const sp_pack pack = sp__op_pack(&b->call, input);
+    uint32_t scratch = 0;
+    if (pack.format == SP_PACK_NONE) return;
     for (int i = 0; i < 2; i++) {
-        REQUIRE_OK(b->call.op->pack(&b->call, input, &sides[i]->lowering));
+        REQUIRE_OK(sp__lower_pack(&sides[i]->lowering, &b->call, input, &pack, &scratch));
     }
-    if (b->reference.lowering.dispatch_count == 0) return;
     run_both(b);
     for (int i = 0; i < 2; i++) {
-        sides[i]->packed[input - 1] = sides[i]->scratch[0];
-        sides[i]->scratch[0] = (place){0};
+        sides[i]->packed[input - 1] = sides[i]->scratch[scratch];
+        sides[i]->scratch[scratch] = (place){0};
         sp__lowering_reset(&sides[i]->lowering);
     }
     b->inputs[input].is_packed = true;

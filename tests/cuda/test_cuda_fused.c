@@ -281,10 +281,10 @@ static void check_look_up_pack(uint64_t seed)
     data_random random = {seed};
     const int64_t depth = pick(&random, 1, 40), columns = pick(&random, 1, 300);
     const bool is_transposed = pick(&random, 0, 1) != 0;
-    const sp_gemm_pack_constants k = {.depth = depth,
-                                      .columns = columns,
-                                      .depth_stride = is_transposed ? 1 : columns,
-                                      .column_stride = is_transposed ? depth : 1};
+    const sp_pack_constants k = {.depth = depth,
+                                 .columns = columns,
+                                 .depth_stride = is_transposed ? 1 : columns,
+                                 .column_stride = is_transposed ? depth : 1};
     fused_call call = {.kernel = SP_KERNEL_ID_look_up_pack_f32,
                        .constants = &k,
                        .count = 1,

@@ -131,13 +131,11 @@ static void multiply(const gpu *g, int64_t first, int64_t rows, int64_t depth, i
                                          .depth = depth,
                                          .a_row = depth,
                                          .a_depth = 1,
-                                         .b_depth = SP_GEMM_PANEL,
-                                         .b_panel = SP_GEMM_PANEL * depth,
                                          .c_column = 1,
                                          .alpha = 1,
                                          .beta = 1,
                                          .has_c = true,
-                                         .is_padded = true};
+                                         .b_format = SP_PACK_F32};
     const sp_binding bindings[4] = {
         binding_at(g, x, (uint64_t)(rows * depth)), binding_at(g, w, (uint64_t)(depth * columns)),
         binding_at(g, bias, (uint64_t)columns), binding_at(g, y, (uint64_t)(rows * columns))};

@@ -192,12 +192,14 @@ static void *op_place(const sp_operand *operand, void *context)
 static sp_status pack_inputs(op_memory *memory, sp_op_value *inputs, sp_lowering *lowering)
 {
     for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < memory->call->input_count; i++) {
-        uint64_t bytes;
+        uint32_t scratch;
         if (!inputs[i].is_present) continue;
-        SP_TRY(sp__lower_pack(memory->call, i, lowering, &bytes));
-        if (lowering->dispatch_count == 0) continue;
-        memory->packed[i - 1] = malloc(bytes > 0 ? (size_t)bytes : 1);
-        memory->scratch[0] = memory->packed[i - 1];
+        const sp_pack pack = sp__op_pack(memory->call, i);
+        if (pack.format == SP_PACK_NONE) continue;
+        sp__lowering_reset(lowering);
+        SP_TRY(sp__lower_pack(lowering, memory->call, i, &pack, &scratch));
+        memory->packed[i - 1] = malloc((size_t)sp__pack_copy_bytes(&pack) + 1);
+        memory->scratch[scratch] = memory->packed[i - 1];
         SP_TRY(sp__lowering_run(lowering, memory->kernels, op_place, memory));
         inputs[i].is_packed = true;
     }

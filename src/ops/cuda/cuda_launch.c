@@ -4,6 +4,7 @@
 #include "ops/cuda/attention/attention_tile.h"
 #include "ops/cuda/recurrent/team_size.h"
 #include "ops/cuda/cuda_grid.h"
+#include "ops/pack.h"
 
 static void set_tile(const sp_cuda_tile *tile, int64_t shared_bytes, sp_launch_shape *out)
 {
@@ -73,8 +74,9 @@ void sp__cuda_tiled_gemm(const void *constants, uint32_t shared_bytes, sp_launch
 
 void sp__cuda_shape_pack(const void *constants, sp_launch_shape *out)
 {
-    const sp_gemm_pack_constants *k = constants;
-    sp__cuda_set_threads(sp_cuda_tiles(k->columns, SP_GEMM_PANEL) * SP_GEMM_PANEL * k->depth, out);
+    const sp_pack_constants *k = constants;
+    const uint64_t bytes = sp__pack_bytes(SP_PACK_F32, k->depth, k->columns);
+    sp__cuda_set_threads((int64_t)(bytes / sizeof(float)), out);
 }
 
 /* ---- convolutions ---- */
@@ -393,7 +395,7 @@ void sp__cuda_shape_look_up(const void *constants, sp_launch_shape *out)
 
 void sp__cuda_shape_look_up_pack(const void *constants, sp_launch_shape *out)
 {
-    const sp_gemm_pack_constants *k = constants;
+    const sp_pack_constants *k = constants;
     sp__cuda_set_threads(k->columns, out);
 }
 

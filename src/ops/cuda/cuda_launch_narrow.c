@@ -2,6 +2,7 @@
 /* Launches of narrow products and convolutions, and of their packing (docs/decisions/0072). */
 #include "ops/cuda/cuda_grid.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/pack.h"
 
 typedef struct narrow_tile {
     int64_t rows, columns;
@@ -139,21 +140,18 @@ CONV_LAUNCH(bf16, 2)
 
 /* ---- packing ---- */
 
-static void set_narrow_pack(const sp_gemm_pack_constants *k, int64_t element_bytes,
-                            sp_launch_shape *out)
+/* A thread for each 16 bytes. */
+static void set_narrow_pack(sp_pack_format format, const sp_pack_constants *k, sp_launch_shape *out)
 {
-    const int64_t chunk = SP_NARROW_BYTES / element_bytes;
-    const int64_t columns = sp_cuda_tiles(k->columns, SP_NARROW_LINES) * SP_NARROW_LINES;
-    /* A thread for each 16 bytes. */
-    sp__cuda_set_threads(sp_cuda_tiles(k->depth, chunk) * columns * (SP_NARROW_BYTES / 16), out);
+    sp__cuda_set_threads((int64_t)(sp__pack_bytes(format, k->depth, k->columns) / 16), out);
 }
 
 void sp__cuda_shape_narrow_pack_tf32(const void *constants, sp_launch_shape *out)
 {
-    set_narrow_pack(constants, 4, out);
+    set_narrow_pack(SP_PACK_TF32, constants, out);
 }
 
 void sp__cuda_shape_narrow_pack_f16(const void *constants, sp_launch_shape *out)
 {
-    set_narrow_pack(constants, 2, out);
+    set_narrow_pack(SP_PACK_F16, constants, out);
 }

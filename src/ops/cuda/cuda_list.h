@@ -17,7 +17,7 @@
     X(mul_##type, binary, binary) X(div_##type, binary, binary)
 
 #define SP_CUDA_CORE_LIST(X)                                                                       \
-    X(gemm_pack_f32, gemm_pack, pack)                                                              \
+    X(gemm_pack_f32, pack, pack)                                                                   \
     X(conv_depthwise_f32, conv, depthwise)                                                         \
     X(max_pool_f32, pool, pool)                                                                    \
     SP_CUDA_ARITHMETIC(X, f32)                                                                     \
@@ -131,7 +131,7 @@
     X(non_zero, non_zero, non_zero)                                                                \
     X(top_k, top_k, top_k)                                                                         \
     X(look_up_f32, look_up, look_up)                                                               \
-    X(look_up_pack_f32, gemm_pack, look_up_pack)                                                   \
+    X(look_up_pack_f32, pack, look_up_pack)                                                        \
     X(resize_nearest, resize, resize) X(resize_f32, resize, resize) X(resize_f64, resize, resize)   \
     X(grid_sample_f32, grid_sample, grid_sample)
 
@@ -158,8 +158,8 @@
     X(conv_narrow_tf32, conv, conv_tf32) X(conv_narrow_f16, conv, conv_f16)                        \
     X(conv_narrow_bf16, conv, conv_bf16)
 #define SP_CUDA_NARROW_PACK_LIST(X)                                                                \
-    X(narrow_pack_tf32, gemm_pack, narrow_pack_tf32) X(narrow_pack_f16, gemm_pack, narrow_pack_f16) \
-    X(narrow_pack_bf16, gemm_pack, narrow_pack_f16)
+    X(narrow_pack_tf32, pack, narrow_pack_tf32) X(narrow_pack_f16, pack, narrow_pack_f16)          \
+    X(narrow_pack_bf16, pack, narrow_pack_f16)
 
 #define SP_CUDA_RECURRENT_KERNELS(X)                                                               \
     X(lstm_f32, recurrent, recurrent) X(gru_f32, recurrent, recurrent)                             \

@@ -120,8 +120,7 @@ static inline int sp_cuda_gemm_is_plain(const sp_gemm_constants *k)
 {
     const int64_t most = (int64_t)1 << 30;
     return k->batch_rank == 0 && k->a_depth == 1 && k->a_row == k->depth &&
-           k->b_depth == SP_GEMM_PANEL && k->b_panel == SP_GEMM_PANEL * k->depth && k->is_padded &&
-           k->rows < most && k->columns < most && k->depth < most &&
+           k->b_format == SP_PACK_F32 && k->rows < most && k->columns < most && k->depth < most &&
            (k->rows + 1) * k->depth < most && (k->columns + SP_GEMM_PANEL) * k->depth < most &&
            sp_cuda_tiles(k->columns, SP_CUDA_LANES) < SP_CUDA_MAX_OUTER_BLOCKS;
 }

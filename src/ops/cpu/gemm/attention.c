@@ -178,8 +178,7 @@ static void compute_rows(const head *h, const query_part *p, const float *querie
                                        .depth = h->k->depth,
                                        .a_row = of->row,
                                        .a_depth = of->column,
-                                       .alpha = 1,
-                                       .is_padded = true};
+                                       .alpha = 1};
     const sp_gemm_operands operands = {.k = &product,
                                        .a = key,
                                        .b = queries,

@@ -209,10 +209,11 @@ static void select_batch(sp_gemm_operands *g, int64_t batch, const int64_t *y_ba
     }
 }
 
-static sp_gemm_part find_tile(const sp_gemm_constants *k, const sp_tile *tile)
+/* `is_padded`: the last panel of b has all of its columns. */
+static sp_gemm_part find_tile(const sp_gemm_constants *k, const sp_tile *tile, bool is_padded)
 {
     sp_gemm_part t = {.panels = (k->columns + PANEL - 1) / PANEL};
-    t.whole = k->is_padded ? t.panels : k->columns / PANEL;
+    t.whole = is_padded ? t.panels : k->columns / PANEL;
     t.first = sp_tile_first(tile, 0);
     t.last = sp_tile_end(tile, 0, k->rows);
     t.panel = sp_tile_first(tile, 1);
@@ -235,14 +236,15 @@ void SP_KERNEL(gemm_part)(const sp_gemm_operands *g, const sp_gemm_part *t)
 
 static sp_gemm_operands find_operands(const sp_gemm_constants *k, const sp_tile *tile)
 {
+    const bool is_packed = k->b_format == SP_PACK_F32;
     return (sp_gemm_operands){.k = k,
                               .a = tile->bindings[0],
                               .b = tile->bindings[1],
                               .c = k->has_c ? tile->bindings[2] : NULL,
                               .y = tile->bindings[k->has_c ? 3 : 2],
                               .y_row = k->columns,
-                              .b_depth = k->b_depth,
-                              .b_panel = k->b_panel};
+                              .b_depth = is_packed ? PANEL : k->b_depth,
+                              .b_panel = is_packed ? PANEL * k->depth : PANEL};
 }
 
 /* A planted bug: k runs backwards, so an output's bits depend on the number of rows. */
@@ -260,7 +262,7 @@ sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
 {
     const sp_gemm_constants *k = tile->constants;
     sp_gemm_operands g = find_operands(k, tile);
-    const sp_gemm_part t = find_tile(k, tile);
+    const sp_gemm_part t = find_tile(k, tile, k->b_format == SP_PACK_F32);
     select_batch(&g, tile->index[2], NULL);
     g.y += tile->index[2] * k->rows * k->columns;
     sp_gemm_constants backwards;
@@ -298,20 +300,21 @@ sp_status SP_KERNEL(gemm_strided_f32)(const sp_tile *tile)
 {
     const sp_gemm_strided_constants *k = tile->constants;
     sp_gemm_operands g = find_operands(&k->of, tile);
-    const sp_gemm_part t = find_tile(&k->of, tile);
+    const bool is_transposed = k->b_column != 1;
+    const sp_gemm_part t = find_tile(&k->of, tile, is_transposed || k->of.b_format == SP_PACK_F32);
     g.a += k->a_first;
     g.b += k->b_first;
     g.y_row = k->y_row;
     select_batch(&g, tile->index[2], k->y_batch);
-    if (k->b_column == 1) SP_KERNEL(gemm_part)(&g, &t);
-    else run_transposed(&g, &t, k);
+    if (is_transposed) run_transposed(&g, &t, k);
+    else SP_KERNEL(gemm_part)(&g, &t);
     return SP_OK;
 }
 
 /* ---- packing ---- */
 
 /* to[d][i] is from[d * depth_stride + i * column_stride], and 0 from column `count` on. */
-static void pack_panel(const sp_gemm_pack_constants *k, const float *from, int64_t count, float *to)
+static void pack_panel(const sp_pack_constants *k, const float *from, int64_t count, float *to)
 {
     for (int64_t d = 0; d < k->depth; d++, from += k->depth_stride, to += PANEL) {
         if (k->column_stride == 1 && count == PANEL) {
@@ -324,7 +327,7 @@ static void pack_panel(const sp_gemm_pack_constants *k, const float *from, int64
 
 sp_status SP_KERNEL(gemm_pack_f32)(const sp_tile *tile)
 {
-    const sp_gemm_pack_constants *k = tile->constants;
+    const sp_pack_constants *k = tile->constants;
     const float *b = tile->bindings[0];
     float *to = tile->bindings[1];
     for (int64_t column = 0; column < k->columns; column += PANEL, to += PANEL * k->depth) {

@@ -9,7 +9,7 @@
 enum { LINES = SP_NARROW_LINES };
 
 /* Where step `depth` is in its column. */
-static int64_t pack_step(const sp_gemm_pack_constants *k, int64_t depth)
+static int64_t pack_step(const sp_pack_constants *k, int64_t depth)
 {
     if (k->block == 0) return depth * k->depth_stride;
     return depth / k->block * k->block_stride + depth % k->block * k->depth_stride;

@@ -117,8 +117,7 @@ sp_status SP_KERNEL(SP_OF(gemm_packed))(const sp_tile *tile)
 }
 
 /* An element of b in the type: of one that has it already, all bits. */
-static SP_NARROW_TYPE SP_OF(narrow_rounded)(const sp_gemm_pack_constants *k, const void *b,
-                                            int64_t at)
+static SP_NARROW_TYPE SP_OF(narrow_rounded)(const sp_pack_constants *k, const void *b, int64_t at)
 {
     if (k->is_half) return ((const SP_NARROW_TYPE *)b)[at];
     return SP_NARROW_ROUND(((const float *)b)[at]);
@@ -126,7 +125,7 @@ static SP_NARROW_TYPE SP_OF(narrow_rounded)(const sp_gemm_pack_constants *k, con
 
 sp_status SP_KERNEL(SP_OF(narrow_pack))(const sp_tile *tile)
 {
-    const sp_gemm_pack_constants *k = tile->constants;
+    const sp_pack_constants *k = tile->constants;
     SP_NARROW_TYPE *to = tile->bindings[1];
     const int64_t columns = (k->columns + LINES - 1) / LINES * LINES;
     for (int64_t first = 0; first < k->depth; first += STEPS) {

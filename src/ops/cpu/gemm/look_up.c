@@ -55,7 +55,7 @@ static void pack_column(const float *b, int64_t depth, int64_t stride, float *ta
 
 sp_status SP_KERNEL(look_up_pack_f32)(const sp_tile *tile)
 {
-    const sp_gemm_pack_constants *k = tile->constants;
+    const sp_pack_constants *k = tile->constants;
     const float *b = tile->bindings[0];
     float *table = tile->bindings[1];
     for (int64_t c = 0; c < k->columns; c++) {

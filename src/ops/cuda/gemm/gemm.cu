@@ -61,9 +61,10 @@ SP_CUDA_FUNCTION void sp_gemm_tile(const sp_gemm_matrix &m, const sp_gemm_consta
     const sp_left_rows<int64_t> left = sp_make_left_rows(m.a + row * k.a_row, k.a_row, k.a_depth,
                                                          rows, k.depth, SP_GEMM_SEGMENT);
     const int64_t columns = sp_gemm_columns(k);
-    const bool is_wide = sp_are_panels_wide(m.b, k.b_depth, k.b_panel, columns);
+    const int64_t depth_stride = sp_gemm_right_depth(k), panel_stride = sp_gemm_right_panel(k);
+    const bool is_wide = sp_are_panels_wide(m.b, depth_stride, panel_stride, columns);
     const sp_right_panels<int64_t> right = sp_make_right_panels<int64_t>(
-        m.b, k.b_depth, k.b_panel, column, columns, is_wide, loader);
+        m.b, depth_stride, panel_stride, column, columns, is_wide, loader);
     const sp_gemm_output output = {k, m.c, m.y, row, column};
     sp_load_first(pool, place, left, right);
     sp_run_tile(pool, place, left, right, loader, k.columns - column, output);
@@ -197,7 +198,7 @@ SP_CUDA_KERNEL_OF_CLUSTERS(gemm_team_f32, sp_gemm_constants, SP_CUDA_TEAM_THREAD
     sp_gemm_teams<sp_team_wide>(bindings, k, SP_CUDA_TEAM, (float *)pool);
 }
 
-SP_CUDA_KERNEL(gemm_pack_f32, sp_gemm_pack_constants)
+SP_CUDA_KERNEL(gemm_pack_f32, sp_pack_constants)
 {
     const float *b = (const float *)bindings.at[0];
     float *to = (float *)bindings.at[1];

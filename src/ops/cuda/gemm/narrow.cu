@@ -73,7 +73,7 @@ SP_NARROW_PRODUCTS(f16)
 SP_NARROW_PRODUCTS(bf16)
 
 /* Where step `depth` is in its column. */
-SP_CUDA_FUNCTION int64_t sp_pack_step(const sp_gemm_pack_constants &k, int64_t depth)
+SP_CUDA_FUNCTION int64_t sp_pack_step(const sp_pack_constants &k, int64_t depth)
 {
     if (k.block == 0) return depth * k.depth_stride;
     const int64_t block = sp_quotient(depth, k.block);
@@ -81,7 +81,7 @@ SP_CUDA_FUNCTION int64_t sp_pack_step(const sp_gemm_pack_constants &k, int64_t d
 }
 
 /* Four steps of f32, of which `rest` are there. */
-SP_CUDA_FUNCTION float4 sp_pack_load(const sp_gemm_pack_constants &k, const float *column,
+SP_CUDA_FUNCTION float4 sp_pack_load(const sp_pack_constants &k, const float *column,
                                      int64_t depth, int64_t rest)
 {
     float4 x = {0, 0, 0, 0};
@@ -95,7 +95,7 @@ SP_CUDA_FUNCTION float4 sp_pack_load(const sp_gemm_pack_constants &k, const floa
 /* A thread for each 16 bytes. Neighbouring threads have neighbouring elements of b. */
 template <class E>
 SP_CUDA_FUNCTION void sp_narrow_pack(const sp_gpu_bindings &bindings,
-                                     const sp_gemm_pack_constants &k)
+                                     const sp_pack_constants &k)
 {
     typedef typename E::type Element;
     constexpr int elements = 16 / E::bytes, parts = SP_NARROW_BYTES / 16;
@@ -140,7 +140,7 @@ SP_CUDA_FUNCTION void sp_narrow_pack(const sp_gpu_bindings &bindings,
 }
 
 #define SP_NARROW_PACK(suffix)                                                                     \
-    SP_CUDA_KERNEL(narrow_pack_##suffix, sp_gemm_pack_constants)                                   \
+    SP_CUDA_KERNEL(narrow_pack_##suffix, sp_pack_constants)                                   \
     {                                                                                              \
         sp_narrow_pack<sp_tensor_##suffix>(bindings, k);                                           \
     }

@@ -4,8 +4,18 @@
 /* Columns of b that are readable. */
 SP_CUDA_FUNCTION int64_t sp_gemm_columns(const sp_gemm_constants &k)
 {
-    if (!k.is_padded) return k.columns;
+    if (k.b_format == SP_PACK_NONE) return k.columns;
     return (k.columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL * SP_GEMM_PANEL;
+}
+
+/* Strides of b in elements: to the next step, and to the next panel. */
+SP_CUDA_FUNCTION int64_t sp_gemm_right_depth(const sp_gemm_constants &k)
+{
+    return k.b_format == SP_PACK_NONE ? k.b_depth : SP_GEMM_PANEL;
+}
+SP_CUDA_FUNCTION int64_t sp_gemm_right_panel(const sp_gemm_constants &k)
+{
+    return k.b_format == SP_PACK_NONE ? SP_GEMM_PANEL : SP_GEMM_PANEL * k.depth;
 }
 
 /* A matrix in panels. A thread loads four columns of some steps of a chunk. */
@@ -53,12 +63,14 @@ SP_CUDA_FUNCTION sp_square_panels<S> sp_make_square_panels(const sp_gemm_constan
 {
     constexpr int words_of_step = sp_square_panels<S>::words_of_step;
     const int64_t columns = sp_gemm_columns(k);
-    const bool is_wide = sp_is_wide(b, k.b_depth) && sp_is_wide(b, k.b_panel) && (columns & 3) == 0;
+    const int64_t depth_stride = sp_gemm_right_depth(k), panel_stride = sp_gemm_right_panel(k);
+    const bool is_wide =
+        sp_is_wide(b, depth_stride) && sp_is_wide(b, panel_stride) && (columns & 3) == 0;
     const int64_t n = column + (int)threadIdx.x % words_of_step * 4;
     const int64_t left_over = columns - n;
-    return {b + n / SP_GEMM_PANEL * k.b_panel + n % SP_GEMM_PANEL +
-                (int)threadIdx.x / words_of_step * k.b_depth,
-            k.b_depth, left_over < 4 ? (int)left_over : 4, is_wide};
+    return {b + n / SP_GEMM_PANEL * panel_stride + n % SP_GEMM_PANEL +
+                (int)threadIdx.x / words_of_step * depth_stride,
+            depth_stride, left_over < 4 ? (int)left_over : 4, is_wide};
 }
 
 /* Four columns of the outputs. */

@@ -28,7 +28,7 @@ SP_CUDA_KERNEL(look_up_f32, sp_look_up_constants)
 }
 
 /* A thread has a column. */
-SP_CUDA_KERNEL(look_up_pack_f32, sp_gemm_pack_constants)
+SP_CUDA_KERNEL(look_up_pack_f32, sp_pack_constants)
 {
     const float *b = (const float *)bindings.at[0];
     float *table = (float *)bindings.at[1];

@@ -215,7 +215,6 @@ static sp_gemm_constants gemm_of(const sp_equation *e, const product *p, int64_t
     *batch = count_of(e, &p->batch);
     k.a_row = k.depth;
     k.b_depth = k.columns;
-    k.b_panel = SP_GEMM_PANEL;
     k.batch_rank = 1;
     k.batch_dims[0] = *batch;
     k.a_batch[0] = k.rows * k.depth;

@@ -16,31 +16,15 @@ static sp_status bad_shapes(const sp_op_call *call)
 
 /* ---- matrix b: a packed constant, unpacked, or packed by a dispatch ---- */
 
-uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns)
-{
-    const uint64_t panels = ((uint64_t)columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
-    /* At most 16 times the matrix, which is bounded, so this cannot overflow. */
-    return panels * SP_GEMM_PANEL * (uint64_t)depth * sizeof(float);
-}
-
-static sp_gemm_pack_constants pack_constants(const sp_op_call *call, bool is_transposed)
+static sp_pack pack_of_b(const sp_op_call *call, sp_pack_format format, bool is_transposed)
 {
     const int64_t *dims = call->inputs[1].shape.dims;
-    return (sp_gemm_pack_constants){.depth = dims[is_transposed ? 1 : 0],
-                                    .columns = dims[is_transposed ? 0 : 1],
-                                    .depth_stride = is_transposed ? 1 : dims[1],
-                                    .column_stride = is_transposed ? dims[1] : 1};
-}
-
-static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, bool is_transposed)
-{
-    const sp_gemm_pack_constants k = pack_constants(call, is_transposed);
-    const uint32_t copy = sp__lower_scratch(lowering, sp__gemm_panel_bytes(k.depth, k.columns));
-    sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_pack_f32, &k, sizeof(k), &dispatch));
-    sp__lower_bind_input(dispatch, call, 1);
-    sp__lower_bind_scratch(dispatch, lowering, copy, true);
-    return SP_OK;
+    return (sp_pack){.format = format,
+                     .matrix = {.depth = dims[is_transposed ? 1 : 0],
+                                .columns = dims[is_transposed ? 0 : 1],
+                                .depth_stride = is_transposed ? 1 : dims[1],
+                                .column_stride = is_transposed ? dims[1] : 1,
+                                .is_half = call->inputs[1].dtype != SP_F32}};
 }
 
 static uint64_t gemm_multiply_adds(const sp_gemm_constants *k, uint64_t batch)
@@ -64,23 +48,26 @@ static sp_status emit_narrow(const sp_op_call *call, sp_lowering *lowering, sp_g
 {
     const sp_narrow_kernels *kernels = sp__narrow_kernels(call);
     k->is_half = call->inputs[0].dtype != SP_F32;
-    k->is_padded = k->is_b_constant = true;
+    k->b_format = (uint8_t)sp__pack_format_of(kernels->product);
+    k->is_b_constant = true;
     const bool is_packed = k->is_half || call->packs_left || is_left_packed(k);
+    uint32_t packed = 0;
     if (is_packed) {
-        const sp_gemm_pack_constants left = {.depth = k->depth,
-                                             .columns = k->rows,
-                                             .depth_stride = k->a_depth,
-                                             .column_stride = k->a_row,
-                                             .is_half = k->is_half};
-        SP_TRY(sp__narrow_emit_pack(call, 0, lowering, &left));
+        const sp_pack left = {.format = sp__pack_format_of(kernels->of_packed),
+                              .matrix = {.depth = k->depth,
+                                         .columns = k->rows,
+                                         .depth_stride = k->a_depth,
+                                         .column_stride = k->a_row,
+                                         .is_half = k->is_half}};
+        SP_TRY(sp__lower_pack(lowering, call, 0, &left, &packed));
     }
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, is_packed ? kernels->of_packed : kernels->product, k,
                               sizeof(*k), &dispatch));
     dispatch->multiply_adds = gemm_multiply_adds(k, 1);
-    if (is_packed) sp__lower_bind_scratch(dispatch, lowering, 0, false);
+    if (is_packed) sp__lower_bind_scratch(dispatch, lowering, packed, false);
     else sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_packed(dispatch, 1, sp__narrow_bytes(kernels, k->depth, k->columns));
+    sp__lower_bind_packed(dispatch, call, lowering, 1, 0);
     if (k->has_c) sp__lower_bind_input(dispatch, call, 2);
     sp__lower_bind_output(dispatch, call, 0);
     return SP_OK;
@@ -125,23 +112,22 @@ static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gem
     if (call->inputs[0].dtype != SP_F32) {
         return emit_gemm_any(call, lowering, k, is_transposed, batch);
     }
+    const sp_kernel_id kernel = SP_KERNEL_ID_gemm_f32;
     const bool is_packed = call->inputs[1].is_packed || is_transposed;
-    if (is_packed && !call->inputs[1].is_packed) SP_TRY(emit_pack(call, lowering, is_transposed));
-    k->is_padded = is_packed;
+    uint32_t packed = 0;
     k->is_b_constant = call->inputs[1].is_packed;
-    k->b_depth = is_packed ? SP_GEMM_PANEL : k->columns;
-    k->b_panel = is_packed ? SP_GEMM_PANEL * k->depth : SP_GEMM_PANEL;
+    if (is_packed) k->b_format = (uint8_t)sp__pack_format_of(kernel);
+    else k->b_depth = k->columns;
+    if (is_packed && !k->is_b_constant) {
+        const sp_pack pack = pack_of_b(call, k->b_format, is_transposed);
+        SP_TRY(sp__lower_pack(lowering, call, 1, &pack, &packed));
+    }
     sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_f32, k, sizeof(*k), &dispatch));
+    SP_TRY(sp__lower_dispatch(lowering, kernel, k, sizeof(*k), &dispatch));
     dispatch->multiply_adds = gemm_multiply_adds(k, batch);
     sp__lower_bind_input(dispatch, call, 0);
-    if (call->inputs[1].is_packed) {
-        sp__lower_bind_packed(dispatch, 1, sp__gemm_panel_bytes(k->depth, k->columns));
-    } else if (is_packed) {
-        sp__lower_bind_scratch(dispatch, lowering, 0, false);
-    } else {
-        sp__lower_bind_input(dispatch, call, 1);
-    }
+    if (is_packed) sp__lower_bind_packed(dispatch, call, lowering, 1, packed);
+    else sp__lower_bind_input(dispatch, call, 1);
     if (k->has_c) sp__lower_bind_input(dispatch, call, 2);
     sp__lower_bind_output(dispatch, call, 0);
     return SP_OK;
@@ -177,19 +163,16 @@ sp_status sp__gemm_infer(sp_op_call *call)
     return SP_OK;
 }
 
-sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
+void sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_pack *out)
 {
-    if (input != 1) return SP_OK;
+    if (input != 1) return;
     const sp_op_value *b = &call->inputs[1];
     const bool is_narrow = sp__may_be_narrow(call);
-    if ((b->dtype != SP_F32 && !is_narrow) || b->shape.rank != 2) return SP_OK;
-    if (b->bytes == 0) return SP_OK; /* its other dimension may be very large */
-    if (is_narrow) {
-        sp_gemm_pack_constants k = pack_constants(call, is_transposed(call, 1));
-        k.is_half = b->dtype != SP_F32;
-        return sp__narrow_emit_pack(call, 1, lowering, &k);
-    }
-    return emit_pack(call, lowering, is_transposed(call, 1));
+    if ((b->dtype != SP_F32 && !is_narrow) || b->shape.rank != 2) return;
+    if (b->bytes == 0) return; /* its other dimension may be very large */
+    const sp_kernel_id kernel =
+        is_narrow ? sp__narrow_kernels(call)->product : SP_KERNEL_ID_gemm_f32;
+    *out = pack_of_b(call, sp__pack_format_of(kernel), is_transposed(call, 1));
 }
 
 sp_status sp__gemm_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -254,9 +237,9 @@ sp_status sp__matmul_infer(sp_op_call *call)
     return SP_OK;
 }
 
-sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
+void sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_pack *out)
 {
-    return sp__gemm_pack(call, input, lowering); /* without transB: not transposed */
+    sp__gemm_pack(call, input, out); /* without transB: not transposed */
 }
 
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering)

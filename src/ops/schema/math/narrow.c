@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What narrow products and convolutions share (docs/decisions/0072). */
-#include "base/assert.h"
-#include "base/error.h"
 #include "ops/ops.h"
 
 /* The least rank of a convolution's weights: one dimension beside filters and channels; and its
@@ -9,18 +7,16 @@
  * faster. */
 enum { CONV_RANK = 3, CONV_CHANNELS = 16 };
 
-#define KERNELS(type, bytes)                                                                       \
-    {.element_bytes = (bytes),                                                                     \
-     .pack = SP_KERNEL_ID_narrow_pack_##type,                                                      \
-     .product = SP_KERNEL_ID_gemm_narrow_##type,                                                   \
+#define KERNELS(type)                                                                              \
+    {.product = SP_KERNEL_ID_gemm_narrow_##type,                                                   \
      .conv = SP_KERNEL_ID_conv_narrow_##type,                                                      \
      .of_packed = SP_KERNEL_ID_gemm_packed_##type}
 
 const sp_narrow_kernels *sp__narrow_kernels(const sp_op_call *call)
 {
-    static const sp_narrow_kernels kernels[] = {[SP_PRECISION_TF32] = KERNELS(tf32, 4),
-                                                [SP_PRECISION_F16] = KERNELS(f16, 2),
-                                                [SP_PRECISION_BF16] = KERNELS(bf16, 2)};
+    static const sp_narrow_kernels kernels[] = {[SP_PRECISION_TF32] = KERNELS(tf32),
+                                                [SP_PRECISION_F16] = KERNELS(f16),
+                                                [SP_PRECISION_BF16] = KERNELS(bf16)};
     switch (call->inputs[0].dtype) {
     case SP_F16:
         return &kernels[SP_PRECISION_F16];
@@ -54,28 +50,4 @@ bool sp__may_be_narrow(const sp_op_call *call)
     if (!is_product(call) && !is_conv(call)) return false;
     const sp_dtype dtype = call->inputs[0].dtype;
     return dtype == SP_F32 || dtype == SP_F16 || dtype == SP_BF16;
-}
-
-/* The padding is less than 64 steps and 8 lines of a matrix that is bounded. */
-uint64_t sp__narrow_bytes(const sp_narrow_kernels *kernels, int64_t depth, int64_t lines)
-{
-    SP_ASSERT(kernels->element_bytes > 0);
-    const uint64_t chunk = SP_NARROW_BYTES / kernels->element_bytes;
-    const uint64_t chunks = ((uint64_t)depth + chunk - 1) / chunk;
-    const uint64_t padded =
-        ((uint64_t)lines + SP_NARROW_LINES - 1) / SP_NARROW_LINES * SP_NARROW_LINES;
-    return chunks * padded * SP_NARROW_BYTES;
-}
-
-sp_status sp__narrow_emit_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering,
-                               const sp_gemm_pack_constants *k)
-{
-    const sp_narrow_kernels *kernels = sp__narrow_kernels(call);
-    const uint32_t copy =
-        sp__lower_scratch(lowering, sp__narrow_bytes(kernels, k->depth, k->columns));
-    sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, kernels->pack, k, sizeof(*k), &dispatch));
-    sp__lower_bind_input(dispatch, call, input);
-    sp__lower_bind_scratch(dispatch, lowering, copy, true);
-    return SP_OK;
 }

@@ -140,20 +140,20 @@ static sp_kernel_id general_kernel(sp_dtype dtype)
 
 /* ---- narrow convolutions (docs/decisions/0072) ---- */
 
-sp_status sp__conv_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
+void sp__conv_pack(const sp_op_call *call, uint32_t input, sp_pack *out)
 {
     const sp_op_value *w = &call->inputs[1];
-    if (input != 1 || w->bytes == 0 || !sp__may_be_narrow(call)) return SP_OK;
+    if (input != 1 || w->bytes == 0 || !sp__may_be_narrow(call)) return;
     const int64_t filters = w->shape.dims[0], channels = w->shape.dims[1];
     const int64_t depth = (int64_t)sp__shape_count(&w->shape) / filters;
-    const sp_gemm_pack_constants k = {.depth = depth,
-                                      .columns = filters,
-                                      .depth_stride = depth / channels,
-                                      .column_stride = depth,
-                                      .block = channels,
-                                      .block_stride = 1,
-                                      .is_half = w->dtype != SP_F32};
-    return sp__narrow_emit_pack(call, 1, lowering, &k);
+    *out = (sp_pack){.format = sp__pack_format_of(sp__narrow_kernels(call)->conv),
+                     .matrix = {.depth = depth,
+                                .columns = filters,
+                                .depth_stride = depth / channels,
+                                .column_stride = depth,
+                                .block = channels,
+                                .block_stride = 1,
+                                .is_half = w->dtype != SP_F32}};
 }
 
 /* Emits the conversion of input 0 to f32, in a new scratch. */
@@ -174,7 +174,6 @@ static sp_status widen_input(const sp_op_call *call, sp_lowering *lowering)
 static sp_status lower_narrow(const sp_op_call *call, sp_lowering *lowering, sp_conv_constants *k)
 {
     const sp_narrow_kernels *kernels = sp__narrow_kernels(call);
-    const int64_t depth = k->channels * k->kernel_h * k->kernel_w;
     k->is_half = call->inputs[0].dtype != SP_F32;
     if (k->is_half) SP_TRY(widen_input(call, lowering));
     sp_dispatch *dispatch;
@@ -182,7 +181,7 @@ static sp_status lower_narrow(const sp_op_call *call, sp_lowering *lowering, sp_
     dispatch->multiply_adds = sp__shape_count(&call->outputs[0].shape) * call->depth;
     if (k->is_half) sp__lower_bind_scratch(dispatch, lowering, 0, false);
     else sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_packed(dispatch, 1, sp__narrow_bytes(kernels, depth, k->filters));
+    sp__lower_bind_packed(dispatch, call, lowering, 1, 0);
     if (k->has_bias) sp__lower_bind_input(dispatch, call, 2);
     sp__lower_bind_output(dispatch, call, 0);
     return SP_OK;

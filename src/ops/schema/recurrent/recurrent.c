@@ -228,46 +228,32 @@ sp_status sp__recurrent_infer(sp_op_call *call)
 
 /* ---- packing ---- */
 
-static sp_gemm_pack_constants pack_constants(const sp_op_call *call, uint32_t index)
+/* Input or recurrent weights of all directions, as the right-hand matrix of one product. */
+static sp_pack pack_of(const sp_op_call *call, uint32_t index)
 {
     const int64_t *dims = call->inputs[index].shape.dims;
-    return (sp_gemm_pack_constants){.depth = dims[2],
-                                    .columns = dims[0] * dims[1],
-                                    .depth_stride = 1,
-                                    .column_stride = dims[2]};
+    const sp_kernel_id reader = index == INPUT_W ? SP_KERNEL_ID_gemm_f32 : kind_of(call)->kernel;
+    return (sp_pack){.format = sp__pack_format_of(reader),
+                     .matrix = {.depth = dims[2],
+                                .columns = dims[0] * dims[1],
+                                .depth_stride = 1,
+                                .column_stride = dims[2]}};
 }
 
-/* Input or recurrent weights of all directions, as the right-hand matrix of one product. */
+void sp__recurrent_pack(const sp_op_call *call, uint32_t input, sp_pack *out)
+{
+    const sp_op_value *weights = &call->inputs[input];
+    if (weights->dtype != SP_F32 || weights->shape.rank != 3 || weights->bytes == 0) return;
+    *out = pack_of(call, input);
+}
+
+/* Packs the input by a dispatch, unless it is a packed constant. */
 static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, uint32_t index,
                            uint32_t *scratch)
 {
-    const sp_gemm_pack_constants k = pack_constants(call, index);
-    *scratch = sp__lower_scratch(lowering, sp__gemm_panel_bytes(k.depth, k.columns));
-    sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_pack_f32, &k, sizeof(k), &dispatch));
-    sp__lower_bind_input(dispatch, call, index);
-    sp__lower_bind_scratch(dispatch, lowering, *scratch, true);
-    return SP_OK;
-}
-
-sp_status sp__recurrent_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
-{
-    uint32_t scratch;
-    const sp_op_value *weights = &call->inputs[input];
-    if (weights->dtype != SP_F32 || weights->shape.rank != 3 || weights->bytes == 0) return SP_OK;
-    return emit_pack(call, lowering, input, &scratch);
-}
-
-/* Binds a packed weight, or the scratch that a dispatch packs it into. */
-static void bind_weights(sp_dispatch *dispatch, const sp_op_call *call, sp_lowering *lowering,
-                         uint32_t index, uint32_t scratch)
-{
-    const sp_gemm_pack_constants k = pack_constants(call, index);
-    if (call->inputs[index].is_packed) {
-        sp__lower_bind_packed(dispatch, index, sp__gemm_panel_bytes(k.depth, k.columns));
-    } else {
-        sp__lower_bind_scratch(dispatch, lowering, scratch, false);
-    }
+    if (call->inputs[index].is_packed) return SP_OK;
+    const sp_pack pack = pack_of(call, index);
+    return sp__lower_pack(lowering, call, index, &pack, scratch);
 }
 
 /* ---- lowering ---- */
@@ -276,19 +262,17 @@ static void bind_weights(sp_dispatch *dispatch, const sp_op_call *call, sp_lower
 static sp_status emit_products(const sp_op_call *call, sp_lowering *lowering,
                                const recurrent_sizes *s, uint32_t *products)
 {
-    const sp_gemm_pack_constants w = pack_constants(call, INPUT_W);
+    const sp_pack w = pack_of(call, INPUT_W);
     uint32_t weights = 0;
-    if (!call->inputs[INPUT_W].is_packed) SP_TRY(emit_pack(call, lowering, INPUT_W, &weights));
+    SP_TRY(emit_pack(call, lowering, INPUT_W, &weights));
     sp_gemm_constants k = {.rows = s->steps * s->rows,
-                           .columns = w.columns,
+                           .columns = w.matrix.columns,
                            .depth = s->input,
                            .a_row = s->input,
                            .a_depth = 1,
-                           .b_depth = SP_GEMM_PANEL,
-                           .b_panel = SP_GEMM_PANEL * s->input,
                            .alpha = 1.0f,
                            .beta = 1.0f,
-                           .is_padded = true};
+                           .b_format = (uint8_t)w.format};
     uint64_t bytes;
     if (!sp_size_mul((uint64_t)k.rows, (uint64_t)k.columns * sizeof(float), &bytes)) {
         return sp__fail(SP_EXHAUSTED, "the products of the input are too large");
@@ -298,7 +282,7 @@ static sp_status emit_products(const sp_op_call *call, sp_lowering *lowering,
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_f32, &k, sizeof(k), &dispatch));
     dispatch->multiply_adds = (uint64_t)k.rows * (uint64_t)k.columns * (uint64_t)k.depth;
     sp__lower_bind_input(dispatch, call, 0);
-    bind_weights(dispatch, call, lowering, INPUT_W, weights);
+    sp__lower_bind_packed(dispatch, call, lowering, INPUT_W, weights);
     sp__lower_bind_scratch(dispatch, lowering, *products, true);
     return SP_OK;
 }
@@ -363,7 +347,7 @@ sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering)
     if (s.rows == 0) return SP_OK; /* all outputs are empty */
     SP_TRY(recurrent_constants(call, &s, &k));
     SP_TRY(emit_products(call, lowering, &s, &products));
-    if (!call->inputs[INPUT_R].is_packed) SP_TRY(emit_pack(call, lowering, INPUT_R, &weights));
+    SP_TRY(emit_pack(call, lowering, INPUT_R, &weights));
     const uint64_t rows = (uint64_t)s.rows * (uint64_t)s.directions;
     const uint32_t state =
         sp__lower_scratch(lowering, rows * (uint64_t)k.scratch_row * sizeof(float));
@@ -372,7 +356,7 @@ sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering)
     dispatch->multiply_adds = (uint64_t)(s.steps * k.gates * s.hidden * s.hidden) * rows;
     sp__lower_bind_scratch(dispatch, lowering, products, false);
     if (k.has_bias) sp__lower_bind_input(dispatch, call, INPUT_BIAS);
-    bind_weights(dispatch, call, lowering, INPUT_R, weights);
+    sp__lower_bind_packed(dispatch, call, lowering, INPUT_R, weights);
     for (uint32_t i = INPUT_LENGTHS; i <= INPUT_PEEPHOLES; i++) {
         if (sp__op_has_input(call, i)) sp__lower_bind_input(dispatch, call, i);
     }

@@ -124,7 +124,8 @@ static void check_case(pooled_case *of, data_random *random)
     const int64_t in = call->constants.is_plain ? call->x.images * call->x.channels * call->x.pixels
                                                 : sp__image_form_count(&call->x);
     float *x = conv_random_floats(random, in), *bias = conv_random_floats(random, call->y.channels);
-    float *w = conv_random_floats(random, (int64_t)(call->packed_bytes / sizeof(float)));
+    float *w =
+        conv_random_floats(random, (int64_t)(sp__pack_copy_bytes(&call->weights) / sizeof(float)));
     if (conv_pick(random, 0, 1) == 1) add_specials(x, in, random);
     void *const operands[3] = {x, w, bias};
     check_tables(of, operands, random);

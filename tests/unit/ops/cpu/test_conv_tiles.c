@@ -22,7 +22,8 @@ static void check_blocks(const sp_blocked_call *call, const sp_tiling *tiling,
                                                 : sp__image_form_count(&call->x);
     const int64_t groups = call->constants.of.groups, filters = reference->of.filters;
     float *x = conv_random_floats(random, in), *bias = conv_random_floats(random, groups * filters);
-    float *w = conv_random_floats(random, (int64_t)(call->packed_bytes / sizeof(float)));
+    float *w =
+        conv_random_floats(random, (int64_t)(sp__pack_copy_bytes(&call->weights) / sizeof(float)));
     float *want = conv_random_floats(random, count), *y = conv_random_floats(random, count);
     void *bindings[4] = {x, w, bias, want};
     const int out = call->constants.of.has_bias ? 3 : 2;

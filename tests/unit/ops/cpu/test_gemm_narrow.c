@@ -54,9 +54,9 @@ static void run(sp_cpu_isa isa, sp_kernel_id id, void *const *bindings, const vo
 static void multiply(sp_cpu_isa isa, const narrow_type *type, bool is_packed, float *y)
 {
     static _Alignas(64) unsigned char left[MOST_BYTES], right[MOST_BYTES];
-    const sp_gemm_pack_constants of_b = {
+    const sp_pack_constants of_b = {
         .depth = DEPTH, .columns = COLUMNS, .depth_stride = COLUMNS, .column_stride = 1};
-    const sp_gemm_pack_constants of_a = {
+    const sp_pack_constants of_a = {
         .depth = DEPTH, .columns = ROWS, .depth_stride = 1, .column_stride = DEPTH};
     const sp_gemm_constants k = {.rows = ROWS,
                                  .columns = COLUMNS,
@@ -146,12 +146,12 @@ TEST(narrow_convolutions_are_chains_over_the_channels_of_each_tap)
     const float *x = a, *w = b;
     _Static_assert(CHANNELS * SIDE * SIDE <= ROWS * DEPTH, "x is a part of a");
     _Static_assert(FILTERS * CHANNELS * TAPS <= DEPTH * COLUMNS, "w is a part of b");
-    const sp_gemm_pack_constants pack = {.depth = CHANNELS * TAPS,
-                                         .columns = FILTERS,
-                                         .depth_stride = TAPS,
-                                         .column_stride = CHANNELS * TAPS,
-                                         .block = CHANNELS,
-                                         .block_stride = 1};
+    const sp_pack_constants pack = {.depth = CHANNELS * TAPS,
+                                    .columns = FILTERS,
+                                    .depth_stride = TAPS,
+                                    .column_stride = CHANNELS * TAPS,
+                                    .block = CHANNELS,
+                                    .block_stride = 1};
     const sp_conv_constants k = {.groups = 1,
                                  .channels = CHANNELS,
                                  .filters = FILTERS,

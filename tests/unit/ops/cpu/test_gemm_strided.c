@@ -98,8 +98,6 @@ static void choose_strides(product *p, data_random *random)
     g->a_row = g->depth * 3 + pick(random, 0, 9);
     p->k.b_column = is_transposed ? g->depth * 3 + pick(random, 0, 9) : 1;
     g->b_depth = is_transposed ? 1 : g->columns * 3 + pick(random, 0, 9);
-    g->b_panel = SP_GEMM_PANEL;
-    g->is_padded = is_transposed && p->k.b_column != 1;
     if (is_transposed && p->k.b_column == 1) g->b_depth = 1;
     p->k.y_row = g->columns * 3 + pick(random, 0, 9);
     int64_t a = g->depth, b = is_transposed ? g->depth : g->columns, y = g->columns;
@@ -146,8 +144,6 @@ static void run_on_copies(const product *p, const float *a, const float *b, cons
     plain.a_row = g->depth;
     plain.a_depth = 1;
     plain.b_depth = g->columns;
-    plain.b_panel = SP_GEMM_PANEL;
-    plain.is_padded = false;
     sp_tiling one = p->tiling;
     one.grid[2] = 1;
     for (int64_t entry = 0; entry < p->tiling.grid[2]; entry++) {

@@ -339,7 +339,7 @@ TEST(products_are_launched_for_any_size)
         CHECK_LAUNCHES(gemm_f32, &gemm, 0);
         gemm.batch_dims[1] = 5;
         CHECK_LAUNCHES(gemm_f32, &gemm, m * n);
-        const sp_gemm_pack_constants pack = {.depth = m, .columns = n};
+        const sp_pack_constants pack = {.depth = m, .columns = n};
         CHECK_LAUNCHES(gemm_pack_f32, &pack, m * n);
         CHECK_LAUNCHES(look_up_pack_f32, &pack, n);
         const sp_conv_constants conv = {
