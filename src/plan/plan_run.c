@@ -167,6 +167,15 @@ static uint64_t binding_memory_bytes(const sp_graph_plan *plan, const sp_plan_bi
     return 0;
 }
 
+/* Does the step read packed weights in the format that its kernel knows? Lists have none. */
+static bool has_format(const sp_graph_plan *plan, const sp_plan_step *step,
+                       const sp_plan_binding *binding)
+{
+    if (binding->where != SP_PLACE_PACKED) return true;
+    const sp_pack_format format = sp__pack_format_of(plan->packings[binding->index].kernel);
+    return format == SP_PACK_NONE || format == sp__pack_format_of(step->kernel);
+}
+
 static sp_status check_step(const sp_graph_plan *plan, uint32_t s, bool *is_written)
 {
     const sp_plan_step *step = &plan->steps[s];
@@ -180,6 +189,12 @@ static sp_status check_step(const sp_graph_plan *plan, uint32_t s, bool *is_writ
             return sp__fail(SP_INTERNAL,
                             "step %" PRIu32 ": binding %" PRIu32
                             " is out of bounds, misaligned or not writable",
+                            s, i);
+        }
+        if (!has_format(plan, step, binding)) {
+            return sp__fail(SP_INTERNAL,
+                            "step %" PRIu32 ": binding %" PRIu32
+                            " is a weight in a format that its kernel does not read",
                             s, i);
         }
         if (binding->where != SP_PLACE_OUTPUT) continue;

@@ -401,6 +401,27 @@ TEST(inputs_may_give_their_values_to_the_plan)
     sp__graph_destroy(loaded);
 }
 
+TEST(a_weight_in_a_format_that_the_kernel_does_not_read_is_found)
+{
+    writer graph = {0};
+    const float w[12] = {0};
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_tensor(&graph, make_tensor("w", 1, (int64_t[]){4, 3}, 2, w, sizeof w));
+    add_node(&graph, make_node("MatMul", "x w", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input input = floats(2, 3, 4);
+    const sp_graph_plan *plan = compile(loaded, &input);
+    REQUIRE(plan != NULL && plan->packing_count == 1);
+    sp_packing *packing = (sp_packing *)(uintptr_t)plan->packings;
+    CHECK_EQ_INT(packing->kernel, SP_KERNEL_ID_gemm_pack_f32);
+    packing->kernel = SP_KERNEL_ID_narrow_pack_tf32;
+    CHECK_STATUS(sp__plan_check(plan), SP_INTERNAL);
+    CHECK(strstr(sp_last_error(), "step 0: binding 1") != NULL);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
+}
+
 /* As mnist_8: weights that are inputs too, reshaped before use, so folded and packed. */
 TEST(overridden_defaults_undo_folding_and_packing)
 {
