@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations by kernel. */
+/* Operations on elements by kernel, and kernels by operation. */
 #include "ops/activation.h"
 
 #include <math.h>
@@ -60,5 +60,41 @@ uint8_t *sp__activation_field(sp_kernel_id kernel, void *constants)
         return &((sp_binary_constants *)constants)->activation;
     default:
         return NULL;
+    }
+}
+
+uint8_t sp__element_op_of(sp_kernel_id kernel, bool is_reversed)
+{
+    switch (kernel) {
+    case SP_KERNEL_ID_add_f32:
+        return SP_ELEMENT_ADD;
+    case SP_KERNEL_ID_sub_f32:
+        return is_reversed ? SP_ELEMENT_SUB_FROM : SP_ELEMENT_SUB;
+    case SP_KERNEL_ID_mul_f32:
+        return SP_ELEMENT_MUL;
+    case SP_KERNEL_ID_div_f32:
+        return is_reversed ? SP_ELEMENT_DIV_INTO : SP_ELEMENT_DIV;
+    default:
+        return SP_ACTIVATION_NONE;
+    }
+}
+
+sp_kernel_id sp__element_kernel(uint8_t op)
+{
+    switch (op) {
+    case SP_ELEMENT_ADD:
+        return SP_KERNEL_ID_add_f32;
+    case SP_ELEMENT_SUB:
+    case SP_ELEMENT_SUB_FROM:
+        return SP_KERNEL_ID_sub_f32;
+    case SP_ELEMENT_MUL:
+        return SP_KERNEL_ID_mul_f32;
+    case SP_ELEMENT_DIV:
+    case SP_ELEMENT_DIV_INTO:
+        return SP_KERNEL_ID_div_f32;
+    case SP_ELEMENT_NORM:
+        return SP_KERNEL_ID_batch_norm_f32;
+    default: /* SP_ELEMENT_CLIP_GATE, SP_ACTIVATION_HARD_SWISH */
+        return SP_KERNEL_ID_clip_gate_f32;
     }
 }

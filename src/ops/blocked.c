@@ -3,6 +3,7 @@
 
 #include "base/macros.h"
 #include "base/size.h"
+#include "ops/activation.h"
 #include "ops/cpu/tiling.h"
 #include "ops/ops.h"
 #include "ops/schema/nn/window.h"
@@ -315,34 +316,15 @@ bool sp__blocked_mean(const sp_reduce_constants *reduce, const sp_image_form *x,
            is_form_counted(x);
 }
 
-static bool find_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t *op)
-{
-    switch (kernel) {
-    case SP_KERNEL_ID_add_f32:
-        *op = SP_CHANNEL_ADD;
-        return true;
-    case SP_KERNEL_ID_sub_f32:
-        *op = is_reversed ? SP_CHANNEL_SUB_FROM : SP_CHANNEL_SUB;
-        return true;
-    case SP_KERNEL_ID_mul_f32:
-        *op = SP_CHANNEL_MUL;
-        return true;
-    case SP_KERNEL_ID_div_f32:
-        *op = is_reversed ? SP_CHANNEL_DIV_INTO : SP_CHANNEL_DIV;
-        return true;
-    default:
-        return false;
-    }
-}
-
 bool sp__blocked_channel_op(sp_kernel_id kernel, bool is_reversed, uint8_t activation,
                             const sp_image_form *x, sp_channel_op_constants *constants)
 {
     *constants = (sp_channel_op_constants){.channels = lane_channels(x),
                                            .pixels = x->pixels,
                                            .images = x->images,
+                                           .op = sp__element_op_of(kernel, is_reversed),
                                            .activation = activation};
-    return find_channel_op(kernel, is_reversed, &constants->op) && is_form_counted(x);
+    return constants->op != SP_ACTIVATION_NONE && is_form_counted(x);
 }
 
 bool sp__blocked_chain(const sp_image_form *x, sp_channel_chain_constants *constants)
@@ -371,33 +353,10 @@ bool sp__blocked_move(const sp_image_form *from, const sp_image_form *to,
 
 /* ---- other devices ---- */
 
-static sp_kernel_id channel_op_plain(uint8_t op)
-{
-    switch (op) {
-    case SP_CHANNEL_ADD:
-        return SP_KERNEL_ID_add_f32;
-    case SP_CHANNEL_MUL:
-        return SP_KERNEL_ID_mul_f32;
-    case SP_CHANNEL_SUB:
-    case SP_CHANNEL_SUB_FROM:
-        return SP_KERNEL_ID_sub_f32;
-    default:
-        return SP_KERNEL_ID_div_f32;
-    }
-}
-
-static sp_kernel_id chain_op_plain(uint8_t kind)
-{
-    if (kind == SP_CHAIN_NORM) return SP_KERNEL_ID_batch_norm_f32;
-    if (kind == SP_CHAIN_CLIP_GATE || kind == SP_CHAIN_HARD_SWISH)
-        return SP_KERNEL_ID_clip_gate_f32;
-    return channel_op_plain(kind);
-}
-
 static bool is_chain_there(const sp_kernel *kernels, const sp_channel_chain_constants *chain)
 {
     for (uint32_t i = 0; i < chain->count; i++) {
-        if (!sp__kernel_is_there(&kernels[chain_op_plain(chain->ops[i].kind)])) return false;
+        if (!sp__kernel_is_there(&kernels[sp__element_kernel(chain->ops[i].op)])) return false;
     }
     return true;
 }
@@ -441,7 +400,7 @@ bool sp__blocked_is_there(const sp_kernel *kernels, sp_kernel_id kernel, const v
     case SP_KERNEL_ID_channel_chain_f32:
         return is_chain_there(kernels, constants);
     case SP_KERNEL_ID_channel_op_f32:
-        kernel = channel_op_plain(channel->op);
+        kernel = sp__element_kernel(channel->op);
         break;
     default:
         break;

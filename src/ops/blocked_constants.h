@@ -100,60 +100,27 @@ typedef struct sp_norm_blocked_constants {
     uint8_t activation; /* sp_activation */
 } sp_norm_blocked_constants;
 
-typedef enum sp_channel_op {
-    SP_CHANNEL_ADD,
-    SP_CHANNEL_SUB,
-    SP_CHANNEL_SUB_FROM, /* the number - x */
-    SP_CHANNEL_MUL,
-    SP_CHANNEL_DIV,
-    SP_CHANNEL_DIV_INTO /* the number / x */
-} sp_channel_op;
-
 /* As add_f32 and others. */
 typedef struct sp_channel_op_constants {
     int64_t images, channels, pixels;
-    uint8_t op;         /* sp_channel_op */
+    uint8_t op;         /* sp_element_op: up to SP_ELEMENT_DIV_INTO */
     uint8_t activation; /* sp_activation */
     bool is_shared;     /* the numbers are the same for all images */
 } sp_channel_op_constants;
 
-/* Operations of a chain beside those of sp_channel_op. */
-typedef enum sp_chain_kind {
-    SP_CHAIN_NORM = SP_CHANNEL_DIV_INTO + 1, /* as batch_norm_f32; numbers: epsilon */
-    SP_CHAIN_CLIP_GATE,                      /* as clip_gate_f32; addend, low, high, divisor */
-    SP_CHAIN_HARD_SWISH                      /* SP_ACTIVATION_HARD_SWISH */
-} sp_chain_kind;
-
-typedef enum sp_chain_operand {
-    SP_CHAIN_NOTHING,
-    SP_CHAIN_ONE,       /* one number */
-    SP_CHAIN_LIST,      /* one for each channel of each image, blocked */
-    SP_CHAIN_SHARED,    /* one for each channel, for all images, blocked */
-    SP_CHAIN_NORM_LISTS /* the four lists of batch_norm_f32 */
-} sp_chain_operand;
-
-typedef struct sp_chain_op {
-    uint8_t kind;    /* sp_channel_op or sp_chain_kind */
-    uint8_t operand; /* sp_chain_operand */
-    bool has_relu;
-    float numbers[4];
-} sp_chain_op;
-
 /* Bindings of an operation. */
-static inline uint32_t sp_chain_bindings(const sp_chain_op *op)
+static inline uint32_t sp_element_bindings(const sp_element_step *step)
 {
-    if (op->operand == SP_CHAIN_NORM_LISTS) return 4;
-    return op->operand == SP_CHAIN_NOTHING ? 0 : 1;
+    if (step->operand == SP_ELEMENT_READS_NORM) return 4;
+    return step->operand == SP_ELEMENT_READS_NOTHING ? 0 : 1;
 }
-
-#define SP_CHAIN_OPS 8
 
 /* Steps that compute each element by itself, one after the other. */
 typedef struct sp_channel_chain_constants {
     int64_t images, channels, pixels;
     uint32_t count;
     uint8_t activation; /* sp_activation, of the result; a Relu is the last operation's */
-    sp_chain_op ops[SP_CHAIN_OPS];
+    sp_element_step ops[SP_ELEMENT_STEPS];
 } sp_channel_chain_constants;
 
 #define SP_BLOCKED_CONSTANTS_LIST(X)                                                               \

@@ -5,6 +5,7 @@
 #ifndef SP_OPS_KERNEL_CONSTANTS_H
 #define SP_OPS_KERNEL_CONSTANTS_H
 
+#include "ops/element_ops.h"
 #include "ops/pack_format.h"
 
 /* SP_MAX_RANK and SP_MAX_BINDINGS by names of their own. */
@@ -53,20 +54,6 @@
     X(split)        /* x, parts ...: all parts are written */                                      \
     X(pad)          /* x, value if has_value, y */                                                 \
     X(fill)         /* y */
-
-/* What a kernel applies to each output element after it is rounded. The bits are those of the
- * separate kernels: relu_f32, sigmoid_f32, tanh_f32; for SiLU, x * sigmoid(x), sigmoid_f32 and
- * mul_f32; for HardSwish, x * clip(x + 3, 0, 6) / 6, clip_gate_f32, which is not the op HardSwish:
- * that one rounds elsewhere. */
-typedef enum sp_activation {
-    SP_ACTIVATION_NONE,
-    SP_ACTIVATION_RELU,
-    SP_ACTIVATION_SIGMOID,
-    SP_ACTIVATION_TANH,
-    SP_ACTIVATION_SILU,
-    SP_ACTIVATION_HARD_SWISH,
-    SP_ACTIVATION_COUNT
-} sp_activation;
 
 /* Narrow products (docs/decisions/0072): both operands are rounded to a smaller type, sums are f32.
  * The depth of a convolution is (kernel row, kernel column, channel). A packed operand is rounded,

@@ -15,21 +15,22 @@ enum { LEAST_PIXELS = 16 };
 /* A step as a chain: its image, its operations, and what those read. */
 typedef struct chain {
     sp_plan_binding x, y, operands[SP_MAX_BINDINGS];
-    sp_chain_op ops[SP_CHAIN_OPS];
+    sp_element_step ops[SP_ELEMENT_STEPS];
     uint32_t count, operand_count;
     uint8_t activation;
 } chain;
 
 /* ---- steps as chains ---- */
 
-static void add_op(chain *c, uint8_t kind, sp_chain_operand operand, uint8_t activation)
+static void add_op(chain *c, uint8_t op, sp_element_operand operand, uint8_t activation)
 {
     const bool has_relu = activation == SP_ACTIVATION_RELU;
     c->ops[c->count++] =
-        (sp_chain_op){.kind = kind, .operand = (uint8_t)operand, .has_relu = has_relu};
+        (sp_element_step){.op = op, .operand = (uint8_t)operand, .has_relu = has_relu};
     c->activation = has_relu ? SP_ACTIVATION_NONE : activation;
     if (activation != SP_ACTIVATION_HARD_SWISH) return;
-    c->ops[c->count++] = (sp_chain_op){.kind = SP_CHAIN_HARD_SWISH, .operand = SP_CHAIN_NOTHING};
+    c->ops[c->count++] =
+        (sp_element_step){.op = SP_ACTIVATION_HARD_SWISH, .operand = SP_ELEMENT_READS_NOTHING};
     c->activation = SP_ACTIVATION_NONE;
 }
 
@@ -42,23 +43,13 @@ static void read_operands(chain *c, const sp_plan_step *step, uint32_t first, ui
 /* A list of elements and one number. */
 static bool read_list(const sp_plan_step *step, chain *c)
 {
-    static const struct {
-        sp_kernel_id kernel;
-        sp_channel_op op, reversed;
-    } ops[] = {{SP_KERNEL_ID_add_f32, SP_CHANNEL_ADD, SP_CHANNEL_ADD},
-               {SP_KERNEL_ID_sub_f32, SP_CHANNEL_SUB, SP_CHANNEL_SUB_FROM},
-               {SP_KERNEL_ID_mul_f32, SP_CHANNEL_MUL, SP_CHANNEL_MUL},
-               {SP_KERNEL_ID_div_f32, SP_CHANNEL_DIV, SP_CHANNEL_DIV_INTO}};
     const sp_binary_constants *k = step->constants;
     if (k->rank != 1 || k->a[0] + k->b[0] != 1) return false;
     const bool is_reversed = k->b[0] == 1;
     c->x = step->bindings[is_reversed ? 1 : 0];
     read_operands(c, step, is_reversed ? 0 : 1, 1);
-    for (size_t i = 0; i < SP_COUNT_OF(ops); i++) {
-        if (ops[i].kernel != step->kernel) continue;
-        const sp_channel_op op = is_reversed ? ops[i].reversed : ops[i].op;
-        add_op(c, (uint8_t)op, SP_CHAIN_ONE, k->activation);
-    }
+    const uint8_t op = sp__element_op_of(step->kernel, is_reversed);
+    add_op(c, op, SP_ELEMENT_READS_ONE, k->activation);
     return true;
 }
 
@@ -66,7 +57,7 @@ static bool read_norm(const sp_plan_step *step, chain *c)
 {
     const sp_norm_blocked_constants *k = step->constants;
     read_operands(c, step, 1, 4);
-    add_op(c, SP_CHAIN_NORM, SP_CHAIN_NORM_LISTS, k->activation);
+    add_op(c, SP_ELEMENT_NORM, SP_ELEMENT_READS_NORM, k->activation);
     c->ops[0].numbers[0] = k->epsilon;
     return true;
 }
@@ -76,10 +67,10 @@ static bool read_gate(const sp_plan_step *step, chain *c)
     const sp_gate_constants *k = step->constants;
     const float numbers[4] = {k->addend, k->low, k->high, k->divisor};
     if (sp__activation_of(step->kernel, k) == SP_ACTIVATION_HARD_SWISH) {
-        add_op(c, SP_CHAIN_HARD_SWISH, SP_CHAIN_NOTHING, SP_ACTIVATION_NONE);
+        add_op(c, SP_ACTIVATION_HARD_SWISH, SP_ELEMENT_READS_NOTHING, SP_ACTIVATION_NONE);
         return true;
     }
-    add_op(c, SP_CHAIN_CLIP_GATE, SP_CHAIN_NOTHING, SP_ACTIVATION_NONE);
+    add_op(c, SP_ELEMENT_CLIP_GATE, SP_ELEMENT_READS_NOTHING, SP_ACTIVATION_NONE);
     memcpy(c->ops[0].numbers, numbers, sizeof numbers);
     return k->low == k->low && k->high == k->high; /* a NaN takes the place of all numbers */
 }
@@ -88,7 +79,7 @@ static bool read_channel_op(const sp_plan_step *step, chain *c)
 {
     const sp_channel_op_constants *k = step->constants;
     read_operands(c, step, 1, 1);
-    add_op(c, k->op, k->is_shared ? SP_CHAIN_SHARED : SP_CHAIN_LIST, k->activation);
+    add_op(c, k->op, k->is_shared ? SP_ELEMENT_READS_SHARED : SP_ELEMENT_READS_LIST, k->activation);
     return true;
 }
 
@@ -132,7 +123,8 @@ static bool read_step(const sp_plan_step *step, chain *c)
 static bool join(chain *first, const chain *second)
 {
     const uint32_t operands = first->operand_count + second->operand_count;
-    if (first->count + second->count > SP_CHAIN_OPS || operands + 2 > SP_MAX_BINDINGS) return false;
+    if (first->count + second->count > SP_ELEMENT_STEPS || operands + 2 > SP_MAX_BINDINGS)
+        return false;
     if (first->activation != SP_ACTIVATION_NONE) return false;
     memcpy(&first->ops[first->count], second->ops, second->count * sizeof *second->ops);
     memcpy(&first->operands[first->operand_count], second->operands,

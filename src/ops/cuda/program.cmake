@@ -65,7 +65,7 @@ function(sp_cuda_targets first out)
 endfunction()
 
 # What all programs begin with. The library has it once.
-set(common cuda/arch/prelude.cuh pack_format.h kernel_constants.h cuda/arch/tiles.h
+set(common cuda/arch/prelude.cuh element_ops.h pack_format.h kernel_constants.h cuda/arch/tiles.h
     cuda/arch/threads.cuh cuda/arch/number.cuh math/math_f32.h cuda/arch/math.cuh)
 list(TRANSFORM common PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 

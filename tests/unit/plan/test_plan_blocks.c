@@ -464,21 +464,21 @@ TEST(a_blocked_step_stands_for_the_step_that_other_devices_have)
     CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_conv_pool_blocked_f32, &conv));
     table[SP_KERNEL_ID_batch_norm_f32].run = NULL;
     CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_conv_blocked_f32, &normed));
-    for (int op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {
+    for (int op = SP_ELEMENT_ADD; op <= SP_ELEMENT_DIV_INTO; op++) {
         const sp_channel_op_constants k = {.op = (uint8_t)op};
         CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
     }
     const sp_channel_chain_constants chain = {.count = 3,
-                                              .ops = {{.kind = SP_CHAIN_CLIP_GATE},
-                                                      {.kind = SP_CHAIN_HARD_SWISH},
-                                                      {.kind = SP_CHANNEL_SUB_FROM}}};
+                                              .ops = {{.op = SP_ELEMENT_CLIP_GATE},
+                                                      {.op = SP_ACTIVATION_HARD_SWISH},
+                                                      {.op = SP_ELEMENT_SUB_FROM}}};
     CHECK(!sp__blocked_is_there(table, SP_KERNEL_ID_channel_chain_f32, &chain));
     const sp_kernel_id plain[] = {SP_KERNEL_ID_add_f32, SP_KERNEL_ID_sub_f32, SP_KERNEL_ID_mul_f32,
                                   SP_KERNEL_ID_div_f32};
     for (size_t i = 0; i < SP_COUNT_OF(plain); i++) {
         table[plain[i]].run = sp__cpu_kernels(SP_CPU_PORTABLE)[plain[i]].run;
     }
-    for (int op = SP_CHANNEL_ADD; op <= SP_CHANNEL_DIV_INTO; op++) {
+    for (int op = SP_ELEMENT_ADD; op <= SP_ELEMENT_DIV_INTO; op++) {
         const sp_channel_op_constants k = {.op = (uint8_t)op};
         CHECK(sp__blocked_is_there(table, SP_KERNEL_ID_channel_op_f32, &k));
     }

@@ -2,6 +2,7 @@
 /* Several elementwise steps on images in blocks of channels, one after the other in registers: each
  * operation is rounded as by the kernel of its step. A NaN stays a NaN in all of them, so it is
  * made canonical once, at the end. The lanes of a vector are channels. */
+#include "ops/cpu/blocked/element_vectors.h"
 #include "ops/cpu/blocked/epilogue.h"
 #include "ops/cpu/blocked/patch.h"
 
@@ -9,98 +10,69 @@
  * that are computed before their activation is applied. */
 enum { TOGETHER = 8, PIXELS = 64 };
 
-/* What an operation reads, for a vector of channels: a number, or those of its kind. */
-typedef struct op_vectors {
-    sp_vector a, b, c, d;
-} op_vectors;
-
 /* The operations of a block of channels. */
 typedef struct chain {
     const sp_channel_chain_constants *k;
-    op_vectors of[SP_BLOCK_VECTORS][SP_CHAIN_OPS];
+    sp_element_numbers of[SP_BLOCK_VECTORS][SP_ELEMENT_STEPS];
 } chain;
 
 /* ---- operands ---- */
 
-static op_vectors load_norm(const sp_chain_op *op, void *const *lists, int64_t channel,
-                            int64_t channels)
+static sp_element_numbers load_norm(const sp_element_step *op, void *const *lists, int64_t channel,
+                                    int64_t channels)
 {
-    return (op_vectors){.a = sp_load_channels(lists[2], channel, channels),
-                        .b = sp_norm_factor(sp_load_channels(lists[0], channel, channels),
-                                            sp_load_channels(lists[3], channel, channels),
-                                            op->numbers[0]),
-                        .c = sp_load_channels(lists[1], channel, channels)};
+    return (sp_element_numbers){.a = sp_load_channels(lists[2], channel, channels),
+                                .b = sp_norm_factor(sp_load_channels(lists[0], channel, channels),
+                                                    sp_load_channels(lists[3], channel, channels),
+                                                    op->numbers[0]),
+                                .c = sp_load_channels(lists[1], channel, channels)};
 }
 
-static op_vectors load_op(const sp_chain_op *op, const sp_tile *tile, void *const *lists,
-                          int64_t lane)
+static sp_element_numbers load_op(const sp_element_step *op, const sp_tile *tile,
+                                  void *const *lists, int64_t lane)
 {
     const sp_channel_chain_constants *k = tile->constants;
     const int64_t blocks = (k->channels + SP_BLOCK - 1) / SP_BLOCK, block = tile->index[1];
-    const float *numbers = op->operand == SP_CHAIN_NOTHING ? NULL : lists[0];
+    const float *numbers = op->operand == SP_ELEMENT_READS_NOTHING ? NULL : lists[0];
     switch (op->operand) {
-    case SP_CHAIN_ONE:
-        return (op_vectors){.a = sp_vector_splat(numbers[0])};
-    case SP_CHAIN_SHARED:
-        return (op_vectors){.a = sp_vector_load(numbers + block * SP_BLOCK + lane)};
-    case SP_CHAIN_LIST:
+    case SP_ELEMENT_READS_ONE:
+        return (sp_element_numbers){.a = sp_vector_splat(numbers[0])};
+    case SP_ELEMENT_READS_SHARED:
+        return (sp_element_numbers){.a = sp_vector_load(numbers + block * SP_BLOCK + lane)};
+    case SP_ELEMENT_READS_LIST:
         numbers += (tile->index[2] * blocks + block) * SP_BLOCK;
-        return (op_vectors){.a = sp_vector_load(numbers + lane)};
-    case SP_CHAIN_NORM_LISTS:
+        return (sp_element_numbers){.a = sp_vector_load(numbers + lane)};
+    case SP_ELEMENT_READS_NORM:
         return load_norm(op, lists, block * SP_BLOCK + lane, k->channels);
     default:
-        return (op_vectors){.a = sp_vector_splat(op->numbers[0]),
-                            .b = sp_vector_splat(op->numbers[1]),
-                            .c = sp_vector_splat(op->numbers[2]),
-                            .d = sp_vector_splat(op->numbers[3])};
+        return (sp_element_numbers){.a = sp_vector_splat(op->numbers[0]),
+                                    .b = sp_vector_splat(op->numbers[1]),
+                                    .c = sp_vector_splat(op->numbers[2]),
+                                    .d = sp_vector_splat(op->numbers[3])};
     }
 }
 
 /* ---- operations ---- */
 
-/* Sets each of acc to `result`, of x. */
-#define EACH(result)                                                                               \
-    _Pragma("GCC unroll 8") for (int64_t i = 0; i < count; i++)                                    \
-    {                                                                                              \
-        const sp_vector x = acc[i];                                                                \
-        acc[i] = (result);                                                                         \
-    }
+/* `count` and `op` are constants after inlining. */
+static SP_ALWAYS_INLINE void apply_op(const int64_t count, const uint8_t op, sp_element_numbers of,
+                                      sp_vector *acc)
+{
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < count; i++) acc[i] = sp_element_apply(op, acc[i], &of);
+}
 
-static SP_ALWAYS_INLINE void run_op(const int64_t count, uint8_t kind, const op_vectors *of,
+static SP_ALWAYS_INLINE void run_op(const int64_t count, uint8_t op, const sp_element_numbers *of,
                                     sp_vector *acc)
 {
-    const op_vectors v = *of;
-    switch (kind) {
-    case SP_CHANNEL_ADD:
-        EACH(x + v.a)
+    switch (op) {
+#define CASE(op)                                                                                   \
+    case op:                                                                                       \
+        apply_op(count, op, *of, acc);                                                             \
         break;
-    case SP_CHANNEL_SUB:
-        EACH(x - v.a)
-        break;
-    case SP_CHANNEL_SUB_FROM:
-        EACH(v.a - x)
-        break;
-    case SP_CHANNEL_MUL:
-        EACH(x * v.a)
-        break;
-    case SP_CHANNEL_DIV:
-        EACH(x / v.a)
-        break;
-    case SP_CHANNEL_DIV_INTO:
-        EACH(v.a / x)
-        break;
-    case SP_CHAIN_NORM:
-        if (SP_PLANTED(chain_rounds_once)) {
-            EACH(sp_vector_fma(x - v.a, v.b, v.c))
-            break;
-        }
-        EACH((x - v.a) * v.b + v.c)
-        break;
-    case SP_CHAIN_HARD_SWISH:
-        EACH(sp_vector_hard_swish(x))
-        break;
-    default: /* SP_CHAIN_CLIP_GATE */
-        EACH(x * sp_vector_smaller(v.c, sp_vector_larger(v.b, x + v.a)) / v.d)
+        SP_ELEMENT_VECTOR_LIST(CASE)
+#undef CASE
+    default:
         break;
     }
 }
@@ -114,7 +86,7 @@ static SP_ALWAYS_INLINE void run_pixels(const int64_t count, const chain *c, int
 #pragma GCC unroll 8
     for (int64_t i = 0; i < count; i++) acc[i] = sp_vector_load(x + i * SP_BLOCK);
     for (uint32_t n = 0; n < c->k->count; n++) {
-        run_op(count, c->k->ops[n].kind, &c->of[v][n], acc);
+        run_op(count, c->k->ops[n].op, &c->of[v][n], acc);
         if (!c->k->ops[n].has_relu) continue;
 #pragma GCC unroll 8
         for (int64_t i = 0; i < count; i++) {
@@ -145,7 +117,7 @@ static uint32_t chain_init(chain *c, const sp_tile *tile)
         for (int64_t v = 0; v < SP_BLOCK_VECTORS; v++) {
             c->of[v][n] = load_op(&c->k->ops[n], tile, tile->bindings + binding, v * SP_VECTOR);
         }
-        binding += sp_chain_bindings(&c->k->ops[n]);
+        binding += sp_element_bindings(&c->k->ops[n]);
     }
     return binding;
 }

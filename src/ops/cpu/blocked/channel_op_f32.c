@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums and products of images in blocks of channels and one number for each channel; the
  * same steps as add_f32 and its like. The lanes of a vector are channels. */
+#include "ops/cpu/blocked/element_vectors.h"
 #include "ops/cpu/blocked/patch.h"
 #include "ops/cpu/gemm/activate.h"
 
@@ -8,31 +9,13 @@
 enum { PIXELS = 64 };
 
 /* `op` is a constant after inlining. */
-static SP_ALWAYS_INLINE sp_vector compute(const sp_channel_op op, sp_vector x, sp_vector number)
-{
-    switch (op) {
-    case SP_CHANNEL_ADD:
-        return x + number;
-    case SP_CHANNEL_SUB:
-        return x - number;
-    case SP_CHANNEL_SUB_FROM:
-        return number - x;
-    case SP_CHANNEL_MUL:
-        return x * number;
-    case SP_CHANNEL_DIV:
-        return x / number;
-    default:
-        return number / x;
-    }
-}
-
-static SP_ALWAYS_INLINE void run_op(const sp_channel_op op, const float *x, const float *numbers,
+static SP_ALWAYS_INLINE void run_op(const uint8_t op, const float *x, const float *numbers,
                                     int64_t pixels, float *y)
 {
     for (int64_t v = 0; v < SP_BLOCK; v += SP_VECTOR) {
-        const sp_vector number = sp_vector_load(numbers + v);
+        const sp_element_numbers of = {.a = sp_vector_load(numbers + v)};
         for (int64_t i = v; i < pixels * SP_BLOCK; i += SP_BLOCK) {
-            const sp_vector result = compute(op, sp_vector_load(x + i), number);
+            const sp_vector result = sp_element_apply(op, sp_vector_load(x + i), &of);
             sp_vector_store(y + i, sp_vector_canonical(result));
         }
     }
@@ -41,23 +24,13 @@ static SP_ALWAYS_INLINE void run_op(const sp_channel_op op, const float *x, cons
 static void run_pixels(uint8_t op, const float *x, const float *numbers, int64_t pixels, float *y)
 {
     switch (op) {
-    case SP_CHANNEL_ADD:
-        run_op(SP_CHANNEL_ADD, x, numbers, pixels, y);
+#define CASE(op)                                                                                   \
+    case op:                                                                                       \
+        run_op(op, x, numbers, pixels, y);                                                         \
         return;
-    case SP_CHANNEL_SUB:
-        run_op(SP_CHANNEL_SUB, x, numbers, pixels, y);
-        return;
-    case SP_CHANNEL_SUB_FROM:
-        run_op(SP_CHANNEL_SUB_FROM, x, numbers, pixels, y);
-        return;
-    case SP_CHANNEL_MUL:
-        run_op(SP_CHANNEL_MUL, x, numbers, pixels, y);
-        return;
-    case SP_CHANNEL_DIV:
-        run_op(SP_CHANNEL_DIV, x, numbers, pixels, y);
-        return;
+        SP_ELEMENT_BINARY_LIST(CASE)
+#undef CASE
     default:
-        run_op(SP_CHANNEL_DIV_INTO, x, numbers, pixels, y);
         return;
     }
 }
