@@ -5,6 +5,7 @@
 
 #include "ops/lowering.h"
 #include "ops/rows.h"
+#include "tensor/layout.h"
 
 /* schema/math/binary.c */
 sp_status sp__binary_infer(sp_op_call *call);
@@ -206,8 +207,11 @@ sp_status sp__split_infer(sp_op_call *call);
 sp_status sp__split_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__transpose_infer(sp_op_call *call);
 sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering);
-/* Emits a strided copy: the caller sets rank, dims, x and y (strides) and the first indices in `k`;
- * the rest is set here. An alias if the output is the input's elements in order. */
+/* Output 0 has the elements of this view of input 0, whose shape may be another one, in their
+ * order: a strided copy, or an alias if they are all of the input's in its order. */
+sp_status sp__lower_view(const sp_op_call *call, sp_lowering *lowering, const sp_layout *view);
+/* The same by strides, for more dimensions than a layout has: the caller sets rank, dims, x and y
+ * (strides) and the first indices in `k`; the rest is set here. */
 sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
                                  sp_copy_constants *k);
 const char *sp__transpose_rows(const sp_rows_call *call);

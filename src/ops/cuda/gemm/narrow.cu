@@ -140,7 +140,7 @@ SP_CUDA_FUNCTION void sp_narrow_pack(const sp_gpu_bindings &bindings,
 }
 
 #define SP_NARROW_PACK(suffix)                                                                     \
-    SP_CUDA_KERNEL(narrow_pack_##suffix, sp_pack_constants)                                   \
+    SP_CUDA_KERNEL(narrow_pack_##suffix, sp_pack_constants)                                        \
     {                                                                                              \
         sp_narrow_pack<sp_tensor_##suffix>(bindings, k);                                           \
     }

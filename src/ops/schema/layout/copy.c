@@ -28,6 +28,18 @@ sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
     return SP_OK;
 }
 
+sp_status sp__lower_view(const sp_op_call *call, sp_lowering *lowering, const sp_layout *view)
+{
+    sp_copy_constants k = {.rank = view->shape.rank,
+                           .x_first = (int64_t)(view->offset / sp_dtype_bytes(view->dtype))};
+    sp__shape_strides(&view->shape, k.y);
+    for (uint32_t i = 0; i < k.rank; i++) {
+        k.dims[i] = view->shape.dims[i];
+        k.x[i] = view->strides[i];
+    }
+    return sp__lower_strided_copy(call, lowering, &k);
+}
+
 /* ---- Concat ---- */
 
 sp_status sp__concat_infer(sp_op_call *call)
@@ -186,7 +198,7 @@ sp_status sp__split_lower(const sp_op_call *call, sp_lowering *lowering)
 /* ---- Transpose ---- */
 
 /* `perm[i]` is the input's dimension that becomes dimension i; reversed order by default. */
-static sp_status read_permutation(const sp_op_call *call, uint32_t perm[SP_MAX_RANK])
+static sp_status read_permutation(const sp_op_call *call, int64_t perm[SP_MAX_RANK])
 {
     const uint32_t rank = call->inputs[0].shape.rank;
     const sp_attribute *attribute = sp__attribute_find(call->attributes, "perm");
@@ -202,14 +214,14 @@ static sp_status read_permutation(const sp_op_call *call, uint32_t perm[SP_MAX_R
                             i, from);
         }
         seen |= 1u << from;
-        perm[i] = (uint32_t)from;
+        perm[i] = from;
     }
     return SP_OK;
 }
 
 sp_status sp__transpose_infer(sp_op_call *call)
 {
-    uint32_t perm[SP_MAX_RANK] = {0};
+    int64_t perm[SP_MAX_RANK] = {0};
     SP_TRY(read_permutation(call, perm));
     sp_shape y = call->inputs[0].shape;
     for (uint32_t i = 0; i < y.rank; i++) y.dims[i] = call->inputs[0].shape.dims[perm[i]];
@@ -219,25 +231,20 @@ sp_status sp__transpose_infer(sp_op_call *call)
 
 sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    const sp_shape *x = &call->inputs[0].shape, *y = &call->outputs[0].shape;
-    uint32_t perm[SP_MAX_RANK] = {0};
-    int64_t strides[SP_MAX_RANK];
+    const sp_op_value *x = &call->inputs[0];
+    int64_t perm[SP_MAX_RANK] = {0};
+    sp_layout view;
     SP_TRY(read_permutation(call, perm));
-    sp__shape_strides(x, strides);
-    sp_copy_constants k = {.rank = y->rank};
-    sp__shape_strides(y, k.y);
-    for (uint32_t i = 0; i < y->rank; i++) {
-        k.dims[i] = y->dims[i];
-        k.x[i] = strides[perm[i]];
-    }
-    return sp__lower_strided_copy(call, lowering, &k);
+    SP_TRY(sp__layout_init_contiguous(&view, x->dtype, &x->shape));
+    SP_TRY(sp__layout_permute(&view, perm, x->shape.rank, &view));
+    return sp__lower_view(call, lowering, &view);
 }
 
 /* ---- rows ---- */
 
 const char *sp__transpose_rows(const sp_rows_call *call)
 {
-    uint32_t perm[SP_MAX_RANK] = {0};
+    int64_t perm[SP_MAX_RANK] = {0};
     sp_rows_axis rows;
     const char *why = sp__rows_only_first(call, 0, &rows);
     if (why != NULL) return why;

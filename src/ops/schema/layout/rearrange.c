@@ -98,8 +98,8 @@ const char *sp__tile_rows(const sp_rows_call *call)
 
 /* The input viewed with six dimensions, and their permutation in the output. */
 typedef struct block_view {
-    int64_t dims[6];
-    uint32_t perm[6];
+    sp_shape shape;
+    int64_t perm[6];
 } block_view;
 
 static sp_status read_block(const sp_op_call *call, int64_t *block)
@@ -120,19 +120,11 @@ static sp_status bad_block(const sp_op_call *call, int64_t block)
 
 static sp_status lower_view(const sp_op_call *call, sp_lowering *lowering, const block_view *view)
 {
-    const sp_shape from = {.rank = 6,
-                           .dims = {view->dims[0], view->dims[1], view->dims[2], view->dims[3],
-                                    view->dims[4], view->dims[5]}};
-    sp_shape to = {.rank = 6};
-    int64_t strides[SP_MAX_RANK];
-    sp_copy_constants k = {.rank = 6};
-    sp__shape_strides(&from, strides);
-    for (uint32_t i = 0; i < 6; i++) {
-        to.dims[i] = k.dims[i] = from.dims[view->perm[i]];
-        k.x[i] = strides[view->perm[i]];
-    }
-    sp__shape_strides(&to, k.y);
-    return sp__lower_strided_copy(call, lowering, &k);
+    sp_layout layout;
+    if (call->outputs[0].bytes == 0) return SP_OK;
+    SP_TRY(sp__layout_init_contiguous(&layout, call->inputs[0].dtype, &view->shape));
+    SP_TRY(sp__layout_permute(&layout, view->perm, view->shape.rank, &layout));
+    return sp__lower_view(call, lowering, &layout);
 }
 
 /* Order in the channels: depth, column, row (DCR), or column, row, depth (CRD). */
@@ -165,8 +157,8 @@ sp_status sp__depth_to_space_lower(const sp_op_call *call, sp_lowering *lowering
     SP_TRY(read_block(call, &b));
     const int64_t *x = call->inputs[0].shape.dims;
     const int64_t channels = x[1] / (b * b);
-    const block_view dcr = {{x[0], b, b, channels, x[2], x[3]}, {0, 3, 4, 1, 5, 2}};
-    const block_view crd = {{x[0], channels, b, b, x[2], x[3]}, {0, 1, 4, 2, 5, 3}};
+    const block_view dcr = {{6, {x[0], b, b, channels, x[2], x[3]}}, {0, 3, 4, 1, 5, 2}};
+    const block_view crd = {{6, {x[0], channels, b, b, x[2], x[3]}}, {0, 1, 4, 2, 5, 3}};
     return lower_view(call, lowering, is_crd ? &crd : &dcr);
 }
 
@@ -192,6 +184,6 @@ sp_status sp__space_to_depth_lower(const sp_op_call *call, sp_lowering *lowering
     int64_t b;
     SP_TRY(read_block(call, &b));
     const int64_t *x = call->inputs[0].shape.dims;
-    const block_view view = {{x[0], x[1], x[2] / b, b, x[3] / b, b}, {0, 3, 5, 1, 2, 4}};
+    const block_view view = {{6, {x[0], x[1], x[2] / b, b, x[3] / b, b}}, {0, 3, 5, 1, 2, 4}};
     return lower_view(call, lowering, &view);
 }

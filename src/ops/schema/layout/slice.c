@@ -84,19 +84,16 @@ sp_status sp__slice_infer(sp_op_call *call)
 sp_status sp__slice_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     slice_range ranges[SP_MAX_RANK] = {0};
+    if (call->outputs[0].bytes == 0) return SP_OK;
+    const sp_op_value *x = &call->inputs[0];
+    sp_layout view;
     SP_TRY(read_ranges(call, ranges));
-    const sp_shape *y = &call->outputs[0].shape;
-    int64_t strides[SP_MAX_RANK];
-    sp_copy_constants k = {.rank = y->rank};
-    sp__shape_strides(&call->inputs[0].shape, strides);
-    sp__shape_strides(y, k.y);
-    for (uint32_t i = 0; i < y->rank; i++) {
-        k.dims[i] = y->dims[i];
-        /* A dimension with one element has no step; its value may be out of range. */
-        k.x[i] = y->dims[i] > 1 ? strides[i] * ranges[i].step : 0;
-        k.x_first += ranges[i].start * strides[i];
+    SP_TRY(sp__layout_init_contiguous(&view, x->dtype, &x->shape));
+    for (uint32_t i = 0; i < x->shape.rank; i++) {
+        const slice_range *r = &ranges[i];
+        SP_TRY(sp__layout_slice(&view, i, r->start, r->count, r->step, &view));
     }
-    return sp__lower_strided_copy(call, lowering, &k);
+    return sp__lower_view(call, lowering, &view);
 }
 
 /* ---- rows ---- */

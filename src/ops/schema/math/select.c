@@ -64,22 +64,10 @@ sp_status sp__expand_infer(sp_op_call *call)
 sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     const sp_op_value *x = &call->inputs[0], *y = &call->outputs[0];
-    if (y->bytes == 0) return SP_OK;
-    if (x->bytes == y->bytes) { /* at most dimensions of size 1 are new */
-        sp__lower_alias(lowering, 0);
-        return SP_OK;
-    }
-    sp_copy_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(y->dtype),
-                           .count = (int64_t)sp__shape_count(&y->shape)};
-    for (uint32_t i = 0; i < y->shape.rank; i++) k.dims[i] = y->shape.dims[i];
-    sp__shape_broadcast_strides(&x->shape, &y->shape, k.x);
-    sp__shape_strides(&y->shape, k.y);
-    k.rank = sp__collapse(y->shape.rank, k.dims, k.x, k.y);
-    sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, &k, sizeof(k), &dispatch));
-    sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_output(dispatch, call, 0);
-    return SP_OK;
+    sp_layout view;
+    SP_TRY(sp__layout_init_contiguous(&view, x->dtype, &x->shape));
+    SP_TRY(sp__layout_expand(&view, &y->shape, &view));
+    return sp__lower_view(call, lowering, &view);
 }
 
 /* ---- Cast ---- */
