@@ -70,10 +70,10 @@ sp_memory_stats stats_of(nb::handle device)
     return stats;
 }
 
-nb::dict memory_stats(nb::handle device)
+Counters memory_stats(nb::handle device)
 {
     const sp_memory_stats stats = stats_of(device);
-    nb::dict all;
+    Counters all;
 #define SP_PY_FIELD(name) all[#name] = stats.name
     SP_PY_FIELD(in_use_bytes);
     SP_PY_FIELD(cached_bytes);
@@ -107,9 +107,15 @@ void bind_class(nb::module_ &m)
     nb::class_<Device>(m, "Device", "A device.")
         .def("__init__", open, nb::arg("kind"),
              "\"cpu\", \"null\" (a new simulated accelerator each time) or \"cuda:0\".")
-        .def_prop_ro("name", [](const Device &d) { return nb::str(info_of(d).name); })
-        .def_prop_ro("kind", [](const Device &d) { return nb::str(info_of(d).kind); })
-        .def_prop_ro("memory_bytes", [](const Device &d) { return info_of(d).memory_bytes; })
+        .def_prop_ro(
+            "name", [](const Device &d) { return nb::str(info_of(d).name); },
+            "As it is opened: \"cpu\", \"cuda:0\".")
+        .def_prop_ro(
+            "kind", [](const Device &d) { return nb::str(info_of(d).kind); },
+            "\"cpu\", \"cuda\" or \"null\".")
+        .def_prop_ro(
+            "memory_bytes", [](const Device &d) { return info_of(d).memory_bytes; },
+            "Bytes of memory that the device has.")
         .def_prop_ro(
             "width", [](const Device &d) { return info_of(d).width; },
             "Streams that execute at the same time.")
@@ -168,7 +174,8 @@ void bind_memory_calls(nb::module_ &m)
         nb::arg("device") = "cpu", "Returns unused cached memory to the device.");
     m.def("set_per_process_memory_fraction", set_memory_fraction, nb::arg("fraction"),
           nb::arg("device") = "cpu",
-          "Limits the allocator to a part of the device's memory, above 0 and at most 1.");
+          "Limits the allocator to a part of the device's memory, above 0 and at most 1 "
+          "(ValueError).");
 }
 
 } // namespace
@@ -250,7 +257,8 @@ void bind_device(nb::module_ &m)
     m.def(
         "synchronize", [](nb::handle d) { check(synchronize(device_of(d))); },
         nb::arg("device") = "cpu",
-        "Waits until everything submitted to any stream of the device has completed.");
+        "Waits until everything submitted to any stream of the device has completed. Raises the "
+        "Error of a command of this thread that has failed.");
 }
 
 } // namespace py

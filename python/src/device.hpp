@@ -10,6 +10,9 @@
 namespace py
 {
 
+/* Numbers by name, as the stubs show them. */
+using Counters = nanobind::typed<nanobind::dict, nanobind::str, int>;
+
 /* A handle; devices stay open until they are closed. */
 struct Device {
     sp_device handle;

@@ -138,10 +138,10 @@ double elapsed_ms(const Event &start, const Event &end)
     return static_cast<double>(ns) / 1e6;
 }
 
-nb::dict info_of(const Stream &stream)
+Counters info_of(const Stream &stream)
 {
     sp_stream_info info;
-    nb::dict all;
+    Counters all;
     check(sp_stream_get_info(stream.handle, &info));
 #define SP_PY_FIELD(name) all[#name] = info.name
     SP_PY_FIELD(index);

@@ -147,7 +147,7 @@ void bind_views(nb::class_<Tensor> &c)
             check(sp_tensor_expand(t.handle, sizes.count, sizes.values, &handle));
             return tensor_object(handle);
         },
-        "A view in which dimensions of size 1 are repeated.");
+        "A view in which dimensions of size 1 are repeated. ValueError for another size.");
     c.def(
         "permute",
         [](const Tensor &t, const nb::args &axes) {
@@ -156,7 +156,7 @@ void bind_views(nb::class_<Tensor> &c)
             check(sp_tensor_permute(t.handle, sizes.values, sizes.count, &handle));
             return tensor_object(handle);
         },
-        "A view whose dimension i is dimension axes[i].");
+        "A view whose dimension i is dimension axes[i]. ValueError if one is missing.");
     c.def(
         "transpose",
         [](const Tensor &t, int64_t axis, int64_t other) {
@@ -173,13 +173,15 @@ void bind_views(nb::class_<Tensor> &c)
             return tensor_object(handle);
         },
         nb::arg("axis"), nb::arg("index"),
-        "A view of one element along an axis, without the axis.");
+        "A view of one element along an axis, without the axis. ValueError if there is none.");
     c.def("slice", axis_slice, nb::arg("axis"), nb::arg("start"), nb::arg("count"),
-          nb::arg("step") = 1, "A view of `count` elements along an axis.");
+          nb::arg("step") = 1,
+          "A view of `count` elements along an axis, from `start` on. ValueError if there are "
+          "fewer.");
     c.def(
         "squeeze",
         [](const Tensor &t, int64_t axis) { return axis_view(t, sp_tensor_squeeze, axis); },
-        nb::arg("axis"), "A view without a dimension of size 1.");
+        nb::arg("axis"), "A view without a dimension of size 1. ValueError for another size.");
     c.def(
         "unsqueeze",
         [](const Tensor &t, int64_t axis) { return axis_view(t, sp_tensor_unsqueeze, axis); },
@@ -191,7 +193,8 @@ void bind_views(nb::class_<Tensor> &c)
             check(sp_tensor_view_as(t.handle, dtype_of(dtype), &handle));
             return tensor_object(handle);
         },
-        nb::arg("dtype"), "The same bytes as elements of another type of the same size.");
+        nb::arg("dtype"),
+        "The same bytes as elements of another dtype. ValueError if that has another size.");
 }
 
 void bind_copies(nb::class_<Tensor> &c)
@@ -212,7 +215,8 @@ void bind_copies(nb::class_<Tensor> &c)
             return nb::borrow<TensorObject>(self);
         },
         nb::arg("source"),
-        "Copies the elements of a tensor of the same dtype and shape, perhaps of another device.");
+        "Copies the elements of a tensor of the same dtype and shape, perhaps of another device. "
+        "ValueError for others.");
     c.def(
         "to",
         [](const Tensor &t, nb::handle device) {
@@ -222,7 +226,7 @@ void bind_copies(nb::class_<Tensor> &c)
             return tensor_object(handle);
         },
         nb::arg("device"), "The tensor itself, or a contiguous copy on the device.");
-    c.def("read", read);
+    c.def("read", read, "A copy of the elements as a NumPy array; of bfloat16 as uint16.");
     c.def(
         "cast",
         [](const Tensor &t, nb::handle dtype) {
@@ -231,7 +235,8 @@ void bind_copies(nb::class_<Tensor> &c)
             check(unlocked([&] { return sp_cast(t.handle, wanted, &handle); }));
             return tensor_object(handle);
         },
-        nb::arg("dtype"), "The elements as another type.");
+        nb::arg("dtype"),
+        "The elements as another dtype, rounded as by ONNX Cast. TypeError for what is no dtype.");
 }
 
 /* To and from what is not a tensor. */
@@ -264,7 +269,7 @@ void bind_exchange(nb::class_<Tensor> &c)
             (void)numpy_dtype(t.info().dtype);
             return nb::borrow<nb::any>(read(t).attr("tolist")());
         },
-        "The elements as nested lists.");
+        "The elements as nested lists. TypeError for bfloat16: cast it.");
     c.def("__bool__",
           [](const Tensor &t) { return nb::cast<bool>(read_numbers(t).attr("__bool__")()); });
     c.def("__repr__", [](const Tensor &t) {
@@ -310,7 +315,10 @@ void bind_tensor(nb::module_ &m)
 {
     nb::class_<Tensor> c(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
                          "A typed, strided array in a device's memory. Immutable in type and "
-                         "shape; uses from any thread are ordered.");
+                         "shape; uses from any thread are ordered. Operators, views and copies "
+                         "return at once. They raise TypeError (dtypes, other objects), ValueError "
+                         "(shapes, axes, indices), MemoryError; what reads elements also raises "
+                         "the Error that a command has failed with.");
     c.def_prop_ro(
         "shape",
         [](const Tensor &t) {
@@ -328,10 +336,15 @@ void bind_tensor(nb::module_ &m)
     c.def_prop_ro(
         "dtype", [](const Tensor &t) { return nb::str(dtype_name(t.info().dtype)); },
         "\"float32\", \"bfloat16\", ...");
-    c.def_prop_ro("ndim", [](const Tensor &t) { return t.info().rank; });
-    c.def_prop_ro("nbytes", [](const Tensor &t) { return t.info().bytes; });
-    c.def_prop_ro("device", [](const Tensor &t) { return Device{t.info().device}; });
-    c.def_prop_ro("is_contiguous", [](const Tensor &t) { return t.info().is_contiguous; });
+    c.def_prop_ro("ndim", [](const Tensor &t) { return t.info().rank; }, "Dimensions, at most 8.");
+    c.def_prop_ro(
+        "nbytes", [](const Tensor &t) { return t.info().bytes; }, "Bytes of all elements.");
+    c.def_prop_ro(
+        "device", [](const Tensor &t) { return Device{t.info().device}; },
+        "The device that the elements are on.");
+    c.def_prop_ro(
+        "is_contiguous", [](const Tensor &t) { return t.info().is_contiguous; },
+        "Whether the elements are in memory in the order of their indices, without gaps.");
     bind_views(c);
     bind_tensor_ops(c);
     bind_exchange(c);
