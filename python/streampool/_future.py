@@ -6,6 +6,7 @@ loop, the loop drains the list, many runs at one wake-up; of others a thread of 
 """
 import atexit
 import concurrent.futures
+import functools
 import logging
 import os
 import sys
@@ -105,17 +106,17 @@ class Future(concurrent.futures.Future):
         return False
 
     def __await__(self) -> "typing.Generator[typing.Any, None, typing.Any]":
-        if not self.done():
-            loop = _running_loop()
-            if loop is None:
-                raise RuntimeError("a future is awaited in a running event loop")
+        loop = _running_loop()
+        if loop is not None:
             waiter = loop.create_future()
-            self.add_done_callback(lambda _: _wake(loop, waiter))
+            self.add_done_callback(functools.partial(_wake, loop, waiter))
             try:
                 yield from waiter
             except BaseException:  # the task was cancelled
                 self.cancel()
                 raise
+        elif not self.done():
+            raise RuntimeError("a future is awaited in a running event loop")
         return super().result()
 
 
@@ -124,8 +125,8 @@ def _set_done(waiter):
         waiter.set_result(None)
 
 
-def _wake(loop, waiter):
-    if _running_loop() is loop:
+def _wake(loop, waiter, _):
+    if _get_running_loop() is loop:  # which is that of a loop
         _set_done(waiter)
         return
     try:
@@ -183,9 +184,9 @@ def start_drainer():
             _drainer = thread
 
 
-def is_drained(completions):
-    """Whether a thread or a loop completes the runs of the list."""
-    return completions is not _core.default_list or (_drainer is not None and not _is_ending)
+def has_drainer():
+    """Whether the thread completes the runs of the default list."""
+    return _drainer is not None and not _is_ending
 
 
 def _end():
@@ -211,6 +212,7 @@ os.register_at_fork(after_in_child=_after_fork)
 # ---- event loops ----
 
 _loop_lists = weakref.WeakKeyDictionary()
+_newest = None, None  # a weak reference to the loop that was looked up last, and its list
 
 
 class _Reader:
@@ -234,8 +236,16 @@ def _list_of_loop(loop):
         loop.add_reader(completions.fileno(), reader)
     except NotImplementedError:  # a loop without file descriptors
         return _core.default_list
+    global _newest
     _loop_lists[loop] = completions
+    _newest = weakref.ref(loop, _forget), completions
     return completions
+
+
+def _forget(loop):
+    global _newest
+    if _newest[0] is loop:
+        _newest = None, None
 
 
 def current_list():
@@ -244,5 +254,8 @@ def current_list():
     if loop is None:
         start_drainer()
         return _core.default_list
+    newest, completions = _newest  # many requests of one loop follow each other
+    if newest is not None and newest() is loop:
+        return completions
     known = _loop_lists.get(loop)
     return known if known is not None else _list_of_loop(loop)

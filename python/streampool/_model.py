@@ -14,6 +14,7 @@ from ._handle import Handle
 from ._lifetime import futures
 
 _call = _core.call
+_default_list = _core.default_list
 _RELEASE = {"auto": _core.ReleaseGil.automatic, True: _core.ReleaseGil.always,
             False: _core.ReleaseGil.never}
 
@@ -190,7 +191,7 @@ class Model(Handle):
         if not run.submit(queue, completions, future, values, named, False):
             values, named = convert(self.inputs, values, named)
             run.submit(queue, completions, future, values, named, True)
-        if not module.is_drained(completions):
+        if completions is _default_list and not module.has_drainer():
             future.exception()
         return future
 

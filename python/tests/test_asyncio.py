@@ -162,6 +162,7 @@ def test_closed_loops_leave_no_descriptors(linear, x):
         asyncio.run(main())
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) <= before
+    assert not streampool._future._loop_lists and streampool._future._newest == (None, None)
 
 
 def test_loops_in_several_threads(linear, x):
