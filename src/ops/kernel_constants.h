@@ -52,6 +52,7 @@
     X(copy_strided) /* x, y */                                                                     \
     X(concat)       /* parts ..., y */                                                             \
     X(split)        /* x, parts ...: all parts are written */                                      \
+    X(move_rows)    /* places, base, whole: one of the last two is written */                      \
     X(pad)          /* x, value if has_value, y */                                                 \
     X(fill)         /* y */
 
@@ -136,6 +137,15 @@ typedef struct sp_concat_constants {
     int64_t part_bytes[SP_CONCAT_MAX_PARTS], part_offset[SP_CONCAT_MAX_PARTS];
 } sp_concat_constants;
 
+/* Rows that lie anywhere, as parts of a whole. A row is `outer` pieces of `chunk` bytes, one after
+ * the other from places[row] on, in bytes behind the base: which may be negative, and in other
+ * memory than the base. In the whole the pieces of all rows alternate. is_out: from the whole to
+ * the rows, else from them. */
+typedef struct sp_rows_constants {
+    int64_t rows, outer, chunk;
+    int64_t is_out;
+} sp_rows_constants;
+
 typedef enum sp_pad_mode { SP_PAD_CONSTANT, SP_PAD_EDGE, SP_PAD_REFLECT, SP_PAD_WRAP } sp_pad_mode;
 
 typedef struct sp_pad_constants {
@@ -164,6 +174,7 @@ typedef struct sp_fill_constants {
     X(sp_flat_constants, 8)                                                                        \
     X(sp_copy_constants, 224)                                                                      \
     X(sp_concat_constants, 264)                                                                    \
+    X(sp_rows_constants, 32)                                                                       \
     X(sp_pad_constants, 224)                                                                       \
     X(sp_fill_constants, 24)
 

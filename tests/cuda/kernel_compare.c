@@ -405,6 +405,80 @@ void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed,
     CHECK(valid * 2 >= count);
 }
 
+/* ---- rows that lie anywhere ---- */
+
+enum { ROWS_MOST = 8, ROWS_PLACES = 3 * ROWS_MOST, ROWS_GAP = 16 };
+
+/* Rows at some of the places of a base, in any order, and the whole. */
+typedef struct rows_side {
+    place places, base, whole;
+} rows_side;
+
+static rows_side rows_side_make(const sp_rows_constants *k, uint64_t seed, uint64_t misalignment)
+{
+    data_random random = {seed};
+    const uint64_t row = (uint64_t)(k->outer * k->chunk), step = row + ROWS_GAP;
+    rows_side s = {make_place(ROWS_MOST * sizeof(int64_t), 8, misalignment),
+                   make_place(ROWS_PLACES * step, 1, misalignment >> 3),
+                   make_place((uint64_t)k->rows * row, 1, misalignment >> 6)};
+    for (int64_t i = 0; i < k->rows; i++) {
+        const uint64_t at = (uint64_t)(k->rows - i) * 3 - data_next(&random) % 3 - 1;
+        const int64_t offset = (int64_t)(at * step);
+        memcpy(s.places.data + (uint64_t)i * sizeof offset, &offset, sizeof offset);
+    }
+    for (uint64_t i = 0; i < s.base.bytes; i++) s.base.data[i] = (uint8_t)data_next(&random);
+    for (uint64_t i = 0; i < s.whole.bytes; i++) s.whole.data[i] = (uint8_t)data_next(&random);
+    return s;
+}
+
+static void rows_side_free(rows_side *s)
+{
+    free_places(&s->places, 1);
+    free_places(&s->base, 1);
+    free_places(&s->whole, 1);
+}
+
+static bool rows_are_same(const place *a, const place *b)
+{
+    return memcmp(a->whole, b->whole, whole_bytes(a->bytes)) == 0;
+}
+
+static void compare_rows(kernel_compare *compare, const sp_rows_constants *k, uint64_t seed,
+                         uint64_t misalignment)
+{
+    rows_side r = rows_side_make(k, seed, misalignment), s = rows_side_make(k, seed, misalignment);
+    sp_dispatch dispatch = {.kernel = SP_KERNEL_ID_move_rows,
+                            .binding_count = 3,
+                            .constant_bytes = sizeof *k,
+                            .bindings = {{.bytes = s.places.bytes},
+                                         {.bytes = s.base.bytes, .is_write = k->is_out != 0},
+                                         {.bytes = s.whole.bytes, .is_write = k->is_out == 0}}};
+    memcpy(dispatch.constants, k, sizeof *k);
+    CHECK_OK(sp__kernel_run(&sp__cpu_kernels(SP_CPU_PORTABLE)[SP_KERNEL_ID_move_rows],
+                            (void *const[]){r.places.data, r.base.data, r.whole.data}, k));
+    CHECK_OK(compare->run(&compare->kernels[SP_KERNEL_ID_move_rows], &dispatch,
+                          (void *const[]){s.places.data, s.base.data, s.whole.data},
+                          compare->context));
+    compare->runs[SP_KERNEL_ID_move_rows]++;
+    CHECK(rows_are_same(&r.base, &s.base) && rows_are_same(&r.whole, &s.whole));
+    rows_side_free(&r);
+    rows_side_free(&s);
+}
+
+void kernel_compare_rows(kernel_compare *compare, uint64_t seed, uint64_t count)
+{
+    static const int64_t units[] = {1, 4, 16};
+    for (uint64_t i = 0; i < count; i++) {
+        data_random random = {seed + i * 1000003};
+        const int64_t unit = units[data_next(&random) % 3];
+        const sp_rows_constants k = {.rows = 1 + (int64_t)(data_next(&random) % ROWS_MOST),
+                                     .outer = 1 + (int64_t)(data_next(&random) % 4),
+                                     .chunk = unit * (1 + (int64_t)(data_next(&random) % 400)),
+                                     .is_out = (int64_t)(data_next(&random) % 2)};
+        compare_rows(compare, &k, data_next(&random), i % 2 == 0 ? 0 : data_next(&random));
+    }
+}
+
 /* No op's lowering emits them: plans do (test_plan_blocks.c, test_plan_fuse_norm.c,
  * test_plan_fuse_gate.c and test_plan_strides.c in tests/unit/plan). */
 static bool is_of_plans(int kernel)

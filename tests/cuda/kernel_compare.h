@@ -29,6 +29,9 @@ typedef struct kernel_compare {
  * missing in the table; each difference is a failed check with a note of the call. */
 void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t most);
 
+/* Runs `count` random copies of rows (move_rows), which no op's lowering emits, in the same way. */
+void kernel_compare_rows(kernel_compare *compare, uint64_t seed, uint64_t count);
+
 /* Checks that every kernel of the table has run, those that can apply an activation with one and
  * without, and that every activation has been applied. */
 void kernel_compare_check_runs(const kernel_compare *compare);

@@ -132,6 +132,7 @@ static void compare_all(uint64_t seed, uint64_t count)
     for (uint32_t kind = 0; kind < kernel_case_kinds(); kind++) {
         kernel_compare_calls(&compare, kind, seed, count);
     }
+    kernel_compare_rows(&compare, seed, count);
     kernel_compare_check_runs(&compare);
 }
 

@@ -56,6 +56,7 @@
     X(lrn, lrn)                                                                                    \
     X(copy, copy)                                                                                  \
     X(concat, concat)                                                                              \
+    X(rows, rows)                                                                                  \
     X(pad, pad)                                                                                    \
     X(fill, fill)                                                                                  \
     X(gather, gather)                                                                              \

@@ -174,6 +174,15 @@ void sp__cuda_shape_concat(const void *constants, sp_launch_shape *out)
                       k->parts, 1, out);
 }
 
+/* A row has blocks of its own: its address is found once by each. */
+void sp__cuda_shape_rows(const void *constants, sp_launch_shape *out)
+{
+    const sp_rows_constants *k = constants;
+    sp__cuda_set_grid(
+        sp_cuda_tiles(sp_cuda_tiles(k->chunk * k->outer, SP_CUDA_WORD), SP_CUDA_THREADS), k->rows,
+        1, out);
+}
+
 void sp__cuda_shape_pad(const void *constants, sp_launch_shape *out)
 {
     const sp_pad_constants *k = constants;

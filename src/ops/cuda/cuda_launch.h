@@ -16,6 +16,7 @@
     X(bytes)                                                                                       \
     X(copy)                                                                                        \
     X(concat)                                                                                      \
+    X(rows)                                                                                        \
     X(pad)                                                                                         \
     X(fill)                                                                                        \
     X(function)                                                                                    \

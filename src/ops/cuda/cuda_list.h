@@ -28,6 +28,7 @@
     X(copy_bytes, flat, bytes)                                                                     \
     X(copy_strided, copy, copy)                                                                    \
     X(concat, concat, concat) X(split, concat, concat)                                             \
+    X(move_rows, rows, rows)                                                                       \
     X(pad, pad, pad)                                                                               \
     X(fill, fill, fill)
 

@@ -82,6 +82,24 @@ sp_status SP_KERNEL(split)(const sp_tile *tile)
     return SP_OK;
 }
 
+sp_status SP_KERNEL(move_rows)(const sp_tile *tile)
+{
+    const sp_rows_constants *k = tile->constants;
+    const int64_t *places = tile->bindings[0];
+    const int64_t last = sp_tile_end(tile, 0, k->rows);
+    for (int64_t row = sp_tile_first(tile, 0); row < last; row++) {
+        char *in_row = (char *)((uintptr_t)tile->bindings[1] + (uintptr_t)places[row]);
+        char *in_whole = (char *)tile->bindings[2] + row * k->chunk;
+        for (int64_t piece = 0; piece < k->outer; piece++) {
+            memcpy(k->is_out != 0 ? in_row : in_whole, k->is_out != 0 ? in_whole : in_row,
+                   (size_t)k->chunk);
+            in_row += k->chunk;
+            in_whole += k->rows * k->chunk;
+        }
+    }
+    return SP_OK;
+}
+
 static void fill_elements(void *to, int64_t at, int64_t n, uint64_t value, uint32_t element_bytes)
 {
     switch (element_bytes) {

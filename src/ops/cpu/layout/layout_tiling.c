@@ -30,6 +30,12 @@ void sp__tiling_concat(const void *constants, sp_tiling *out)
     sp_tiling_line(out, k->outer, k->row_bytes > 0 ? sp_tiling_share(ROW_BYTES, k->row_bytes) : 1);
 }
 
+void sp__tiling_rows(const void *constants, sp_tiling *out)
+{
+    const sp_rows_constants *k = constants;
+    sp_tiling_line(out, k->rows, 1);
+}
+
 void sp__tiling_pad(const void *constants, sp_tiling *out)
 {
     const sp_pad_constants *k = constants;

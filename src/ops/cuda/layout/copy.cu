@@ -163,3 +163,27 @@ SP_CUDA_KERNEL(pad, sp_pad_constants)
 {
     SP_BY_ELEMENT(k.element_bytes, sp_pad_elements, bindings, k);
 }
+
+/* The pieces of row blockIdx.y. */
+template <class T>
+SP_CUDA_FUNCTION void sp_move_pieces(const sp_rows_constants &k, void *row, void *whole)
+{
+    const int64_t width = k.chunk / (int64_t)sizeof(T);
+    const int64_t count = width * k.outer;
+    T *in_row = (T *)row, *in_whole = (T *)whole + blockIdx.y * width;
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < count; i += sp_thread_stride()) {
+        int64_t piece = i;
+        const int64_t column = sp_take_coordinate(&piece, width);
+        T *at = in_whole + piece * k.rows * width + column;
+        if (k.is_out != 0) in_row[i] = *at;
+        else *at = in_row[i];
+    }
+}
+
+SP_CUDA_KERNEL(move_rows, sp_rows_constants)
+{
+    uint8_t *row = (uint8_t *)bindings.at[1] + ((const int64_t *)bindings.at[0])[blockIdx.y];
+    const uint64_t bits = (uint64_t)row | (uint64_t)bindings.at[2] | (uint64_t)k.chunk;
+    SP_BY_UNIT(bits, sp_move_pieces, k, row, bindings.at[2]);
+}

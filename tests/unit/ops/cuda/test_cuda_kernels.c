@@ -211,6 +211,8 @@ TEST(elements_are_launched_for_any_count)
         for (int id = SP_KERNEL_ID_relu_f32; id <= SP_KERNEL_ID_copy_bytes; id++) {
             CHECK_EQ_INT(blocks_of((sp_kernel_id)id, &flat) > 0, n > 0);
         }
+        const sp_rows_constants rows = {.rows = 1, .outer = 1, .chunk = n};
+        CHECK_LAUNCHES(move_rows, &rows, n);
         const sp_fill_constants fill = {.count = n, .element_bytes = 1};
         CHECK_LAUNCHES(fill, &fill, n);
     }
