@@ -47,7 +47,10 @@ static sp_status batch_fill(sp_batch *batch)
 {
     const uint32_t count = batch->plans->input_count + batch->plans->output_count;
     batch->ports = sp_calloc(count, sizeof *batch->ports);
-    if (batch->ports == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a batch");
+    batch->places = sp_calloc(count, sizeof *batch->places);
+    if (batch->ports == NULL || batch->places == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a batch");
+    }
     SP_TRY(sp__exec_context_create(batch->bucket->executable, true, &batch->context));
     if (batch->context->staging == NULL) {
         SP_TRY(ports_allocate(batch, count));
@@ -58,6 +61,7 @@ static sp_status batch_fill(sp_batch *batch)
     }
     for (uint32_t i = 0; i < count; i++) {
         batch->ports[i] = sp__staging_at(batch->context->staging, i);
+        batch->places[i] = sp__staging_places(batch->context->staging, i);
     }
     return SP_OK;
 }
@@ -78,6 +82,7 @@ void sp__batch_destroy(sp_batch *batch)
 {
     if (batch->block != NULL) sp__allocator_release(port_allocator(batch), batch->block);
     if (batch->context != NULL) sp__exec_context_destroy(batch->context);
+    sp_free((void *)batch->places);
     sp_free(batch->ports);
     sp_free(batch);
 }
@@ -171,36 +176,102 @@ sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_grou
 
 /* ---- rows ---- */
 
+/* The row's bytes in the batch's own memory. */
+static char *own_row(const sp_batch *batch, uint32_t port, uint32_t row)
+{
+    return (char *)batch->ports[port] + row * sp__batch_port_row_bytes(&batch->plans->ports[port]);
+}
+
+/* Each row is where its caller has put it, or in the batch's memory. */
+static void rows_place(const sp_batch *batch, uint32_t port)
+{
+    for (uint32_t row = 0; row < batch->bucket->rows; row++) {
+        void *own = batch->requests[row]->row;
+        if (SP_PLANTED(row_unplaced)) own = NULL;
+        const char *at = own != NULL ? sp__batch_rows_at(batch->plans->rows, own, port)
+                                     : own_row(batch, port, row);
+        batch->places[port][row] = (int64_t)((uintptr_t)at - (uintptr_t)batch->ports[port]);
+    }
+}
+
+static void input_gather_by_rows(const sp_batch *batch, uint32_t port)
+{
+    const uint64_t bytes = sp__batch_port_row_bytes(&batch->plans->ports[port]);
+    rows_place(batch, port);
+    for (uint32_t row = 0; row < batch->bucket->rows; row++) {
+        const sp_run_request *request = batch->requests[row];
+        if (request->row != NULL) continue;
+        memcpy(own_row(batch, port, row), request->inputs[port], bytes);
+    }
+}
+
+static void input_gather(const sp_batch *batch, uint32_t i)
+{
+    const sp_batch_port *port = &batch->plans->ports[i];
+    const uint32_t rows = batch->bucket->rows;
+    for (uint32_t row = 0; row < (port->is_batched ? rows : 1); row++) {
+        sp__batch_port_gather(port, rows, row, batch->requests[row]->inputs[i], batch->ports[i]);
+    }
+}
+
 void sp__batch_gather(const sp_batch *batch)
 {
     const sp_batch_plans *plans = batch->plans;
-    const uint32_t rows = batch->bucket->rows;
     for (uint32_t i = 0; i < plans->input_count; i++) {
-        const sp_batch_port *port = &plans->ports[i];
-        for (uint32_t row = 0; row < (port->is_batched ? rows : 1); row++) {
-            sp__batch_port_gather(port, rows, row, batch->requests[row]->inputs[i],
-                                  batch->ports[i]);
-        }
+        if (plans->ports[i].is_by_rows) input_gather_by_rows(batch, i);
+        else input_gather(batch, i);
+    }
+    for (uint32_t i = 0; i < plans->output_count; i++) {
+        const uint32_t port = plans->input_count + i;
+        if (plans->ports[port].is_by_rows) rows_place(batch, port);
+    }
+}
+
+static void row_scatter(const sp_batch *batch, uint32_t row, uint32_t i)
+{
+    const sp_batch_plans *plans = batch->plans;
+    const sp_run_request *request = batch->requests[row];
+    const uint32_t at = plans->input_count + i;
+    const sp_batch_port *port = &plans->ports[at];
+    void *to = request->outputs[i];
+    if (to == NULL) return;
+    if (!port->is_by_rows) {
+        sp__batch_port_scatter(port, batch->bucket->rows, row, batch->ports[at], to);
+    } else if (request->row == NULL) {
+        memcpy(to, own_row(batch, at, row), sp__batch_port_row_bytes(port));
     }
 }
 
 static void rows_scatter(const sp_batch *batch)
 {
-    const sp_batch_plans *plans = batch->plans;
-    const uint32_t rows = batch->bucket->rows;
-    for (uint32_t i = 0; i < plans->output_count; i++) {
-        for (uint32_t row = 0; row < rows; row++) {
-            void *to = batch->requests[row]->outputs[i];
-            if (to == NULL) continue;
-            const uint32_t port = plans->input_count + i;
-            sp__batch_port_scatter(&plans->ports[port], rows, row, batch->ports[port], to);
-        }
+    for (uint32_t i = 0; i < batch->plans->output_count; i++) {
+        for (uint32_t row = 0; row < batch->bucket->rows; row++) row_scatter(batch, row, i);
     }
 }
 
 void sp__batch_scatter(const sp_batch *batch)
 {
     if (!SP_PLANTED(late_scatter)) rows_scatter(batch);
+}
+
+/* ---- a caller's row ---- */
+
+void sp__batch_row_take(const sp_batch_plans *plans, sp_run_request *request)
+{
+    if (plans == NULL || plans->rows == NULL || request->group == NULL) return;
+    void *row = sp__batch_rows_acquire(plans->rows);
+    if (row == NULL) return;
+    sp__batch_rows_copy_in(plans->rows, row, request->inputs);
+    request->row = row;
+}
+
+void sp__batch_row_return(const sp_batch_plans *plans, sp_run_request *request, bool is_done)
+{
+    if (request->row == NULL || (!is_done && SP_PLANTED(row_leaked))) return;
+    if (SP_PLANTED(row_early)) sp__batch_rows_release(plans->rows, request->row);
+    if (is_done) sp__batch_rows_copy_out(plans->rows, request->row, request->outputs);
+    if (!SP_PLANTED(row_early)) sp__batch_rows_release(plans->rows, request->row);
+    request->row = NULL;
 }
 
 /* ---- a run ---- */

@@ -15,7 +15,10 @@ struct sp_batch {
     sp_exec_context *context;
     sp_block *block; /* of the tensors, on devices that access host memory; else NULL */
     void **ports;    /* addresses of the batch's tensors in host memory: inputs, then outputs */
-    sp_batch *next;  /* in the bucket */
+    /* By port: where the rows of this run are, in bytes behind that address; NULL: in the tensor.
+     */
+    int64_t **places;
+    sp_batch *next;                          /* in the bucket */
     sp_run_request *requests[SP_BATCH_ROWS]; /* by row; [0] leads */
     /* Of a run without a thread that waits for it. */
     uint32_t queue; /* index of the submit queue */
@@ -49,7 +52,15 @@ void sp__batch_break(sp_batch *batch, sp_run_slots *slots, sp_resume_list *ready
 /* Counts a batch that has been formed. */
 void sp__batch_count(sp_rt_model *model, const sp_batch *batch);
 
-/* Copies the inputs of all requests in, and the outputs out. */
+/* Of a thread's request, before it waits: its large inputs are in a row of the plans from now on,
+ * if there is one for it. `plans` may be NULL, as the request's group. */
+void sp__batch_row_take(const sp_batch_plans *plans, sp_run_request *request);
+/* When no batch has the request any more: returns the row, if any. is_done: a batch has computed
+ * the request, whose large outputs are in the row. */
+void sp__batch_row_return(const sp_batch_plans *plans, sp_run_request *request, bool is_done);
+
+/* Copies the inputs of all requests in, and the outputs out, but for what is in rows of callers
+ * (batch_rows.h): these are found where they are, and are written there. */
 void sp__batch_gather(const sp_batch *batch);
 void sp__batch_scatter(const sp_batch *batch);
 

@@ -9,6 +9,7 @@
 #include "batch/batch_judge.h"
 #include "batch/batch_time.h"
 #include "batch/wake_cost.h"
+#include "ops/device_kernels.h"
 #include "plan/plan_key.h"
 #include "plan/plan_rows.h"
 #include "runtime/submit_queue.h"
@@ -83,6 +84,7 @@ static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t
     sp_executable *executable;
     sp_batch *batch;
     SP_TRY(sp__plan_cache_compile(&m->model->plans, request, true, &executable));
+    executable->rows = (sp_port_rows){.count = rows, .pieces = plans->pieces};
     const uint32_t batches = batches_of(m, rows, executable->plan);
     sp_batch_bucket *bucket = sp__batch_bucket_add(plans, rows, batches - 1, executable);
     const uint64_t most = m->model->limits.bytes * rows; /* 0: no limit */
@@ -116,6 +118,28 @@ static sp_batch_port port_of(const sp_plan_tensor *tensor, const sp_rows_value *
     return port;
 }
 
+/* On a device that has its own memory, whose kernels can copy rows from anywhere. Others compute in
+ * the host's: there the lead's copies are one of two passes over a row that is in its cache. */
+static bool can_find_rows(const sp_dev *dev)
+{
+    const sp_kernel *own = sp__device_kernels(dev); /* NULL: it has those of the host */
+    return dev->vtable->staging_create != NULL &&
+           (own == NULL || sp__kernel_is_there(&own[SP_KERNEL_ID_move_rows]));
+}
+
+/* Ports whose rows are so large that callers copy their own. */
+static void ports_set_by_rows(const measure *m)
+{
+    sp_batch_plans *plans = m->plans;
+    if (!can_find_rows(m->model->device->dev)) return;
+    for (uint32_t i = 0; i < plans->input_count + plans->output_count; i++) {
+        sp_batch_port *port = &plans->ports[i];
+        if (!port->is_batched || sp__batch_port_row_bytes(port) < SP_BATCH_ROW_BYTES) continue;
+        port->is_by_rows = true;
+        plans->pieces[i] = (sp_row_pieces){.outer = port->outer, .chunk = port->chunk};
+    }
+}
+
 static void ports_set(measure *m, const sp_graph_plan *single)
 {
     sp_batch_plans *plans = m->plans;
@@ -131,6 +155,7 @@ static void ports_set(measure *m, const sp_graph_plan *single)
         const uint32_t port = plans->input_count + i;
         plans->ports[port] = port_of(&single->outputs[i], &m->rows[port]);
     }
+    ports_set_by_rows(m);
 }
 
 /* Inputs that all requests have in common are compared before they are merged. */
@@ -190,7 +215,6 @@ static uint64_t row_cost(const measure *m)
 /* On a device that has its own memory, which computes by itself. */
 static sp_status slots_create(const measure *m)
 {
-    if (m->model->device->dev->vtable->staging_create == NULL) return SP_OK;
     if (m->model->flow.limit != 0) return SP_OK; /* it counts on the device's slots */
     sp_run_slots *slots = sp_aligned_malloc(SP_CACHE_LINE, sizeof *slots);
     if (slots == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for run slots");
@@ -200,6 +224,17 @@ static sp_status slots_create(const measure *m)
     sp_mutex_unlock(&slots->lock);
     m->plans->own_slots = slots;
     return SP_OK;
+}
+
+/* What such a device has beside the buckets. */
+static sp_status extras_create(const measure *m)
+{
+    sp_batch_plans *plans = m->plans;
+    sp_rt_device *device = m->model->device;
+    if (device->dev->vtable->staging_create == NULL) return SP_OK;
+    SP_TRY(slots_create(m));
+    return sp__batch_rows_create(&device->staging, plans->ports, plans->input_count,
+                                 plans->output_count, &plans->rows);
 }
 
 /* One submit queue for each batch that may be in flight. One with each bucket: a busy GPU takes a
@@ -217,13 +252,14 @@ static sp_status bucket_publish(measure *m, bool *may_continue)
     const uint32_t count = sp__batch_plans_count(plans);
     sp_batch_bucket *bucket = &plans->buckets[count];
     if (count == 0) {
-        const sp_status status = slots_create(m);
+        const sp_status status = extras_create(m);
         if (status != SP_OK) sp__batch_bucket_remove(plans);
         SP_TRY(status);
     }
     /* As far as there is free memory. */
     while (sp__batch_bucket_refill(plans, bucket)) {
     }
+    (void)sp__batch_rows_refill(plans->rows);
     sp__batch_bucket_publish(plans);
     *may_continue = m->build->attach(m->build, plans);
     queue_open(m);

@@ -99,10 +99,10 @@ bool sp__batch_plans_refill(sp_batch_plans *plans)
         sp_batch_bucket *bucket = &plans->buckets[i];
         if (is_short(bucket)) return sp__batch_bucket_refill(plans, bucket);
     }
-    return false;
+    return sp__batch_rows_refill(plans->rows);
 }
 
-/* The largest bucket first, for as long as its batches are not in use. */
+/* The largest bucket first, for as long as its batches are not in use; then the callers' rows. */
 static bool extra_reclaim(sp_plan_extra *extra)
 {
     sp_batch_plans *plans = plans_of(extra);
@@ -113,7 +113,7 @@ static bool extra_reclaim(sp_plan_extra *extra)
         sp__batch_destroy(batch);
         return true;
     }
-    return false;
+    return sp__batch_rows_reclaim(plans->rows);
 }
 
 /* The memory is free at once, also if the builder holds the plans for a little longer. */
@@ -142,6 +142,8 @@ static void plans_destroy(sp_batch_plans *plans)
     for (uint32_t i = 0; i < count; i++) bucket_deinit(&plans->buckets[i]);
     if (plans->own_slots != NULL) sp__run_slots_deinit(plans->own_slots);
     sp_free(plans->own_slots);
+    sp__batch_rows_destroy(plans->rows);
+    sp_free(plans->pieces);
     sp_free(plans->ports);
     sp_free(plans->shared_bytes);
     sp_free(plans);
@@ -156,8 +158,9 @@ sp_status sp__batch_plans_create(const sp_graph_plan *single, sp_batch_plans **o
     plans->input_count = single->input_count;
     plans->output_count = single->output_count;
     plans->ports = sp_calloc(single->input_count + single->output_count, sizeof *plans->ports);
+    plans->pieces = sp_calloc(single->input_count + single->output_count, sizeof *plans->pieces);
     plans->shared_bytes = sp_calloc(single->input_count, sizeof *plans->shared_bytes);
-    if (plans->ports != NULL && plans->shared_bytes != NULL) {
+    if (plans->ports != NULL && plans->pieces != NULL && plans->shared_bytes != NULL) {
         *out = plans;
         return SP_OK;
     }

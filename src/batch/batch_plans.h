@@ -10,6 +10,7 @@
 
 #include "base/mutex.h"
 #include "batch/batch_ports.h"
+#include "batch/batch_rows.h"
 #include "exec/plan_cache.h"
 #include "exec/run_slots.h"
 
@@ -54,6 +55,10 @@ typedef struct sp_batch_plans {
      * computes and another one is made. Else NULL: the device's. */
     sp_run_slots *own_slots;
     sp_run_group own_group; /* of requests for them */
+    /* Where callers copy their rows; NULL: the lead copies them. Set before the first bucket is
+     * published, as the pieces are: of the ports' rows, for the executables. */
+    sp_batch_rows *rows;
+    sp_row_pieces *pieces;
     /* Leads that found no idle batch of a bucket that misses some, since the last that was
      * reclaimed or created: up to SP_BATCH_MISSES. Then SP_BATCH_MISSES_ASKED until the builder has
      * tried to create the missing ones. Relaxed: orders nothing. */

@@ -112,11 +112,28 @@ static bool batch_lead(batch_caller *caller)
 static sp_status caller_run(batch_caller *caller, void **outputs)
 {
     const sp_run_group *group = caller->line.group;
-    if (group != NULL && sp__run_group_has_others(group) && batch_lead(caller)) return SP_OK;
+    const bool has_led = group != NULL && sp__run_group_has_others(group) && batch_lead(caller);
+    if (caller->request.row != NULL) {
+        sp__batch_row_return(sp__batch_plans_of(caller->entry), &caller->request, has_led);
+    }
+    if (has_led) return SP_OK;
     const sp_status status =
         sp__model_compute_in_slot(caller->model, caller->entry->executable, caller->request.inputs,
                                   outputs, caller->stream, &caller->request.terms);
     sp__wait_entry_resume(sp__run_slots_release(caller->line.slots, &caller->request.terms));
+    return status;
+}
+
+/* Until the caller has a slot, or is done as a row of another one's batch. */
+static SP_NOINLINE sp_status caller_wait(batch_caller *caller, bool *is_done)
+{
+    if (sp__stream_is_idle(caller->stream)) caller->request.group = caller->line.group;
+    const sp_batch_plans *plans = sp__batch_plans_of(caller->entry);
+    sp__batch_row_take(plans, &caller->request);
+    const sp_status status =
+        sp__model_wait(caller->model, caller->line.slots, &caller->request, is_done);
+    if (status != SP_OK || *is_done) sp__batch_row_return(plans, &caller->request, *is_done);
+    caller->line.group = caller->request.group; /* NULL: given back by a batch that failed */
     return status;
 }
 
@@ -134,10 +151,8 @@ sp_status sp__batch_run(sp_rt_model *model, sp_plan_entry *entry, const void *co
     caller.request.outputs = outputs;
     if (SP_UNLIKELY(!sp__run_slots_try_acquire(caller.line.slots, &caller.request.terms))) {
         bool is_done;
-        if (sp__stream_is_idle(stream)) caller.request.group = caller.line.group;
-        SP_TRY(sp__model_wait(model, caller.line.slots, &caller.request, &is_done));
+        SP_TRY(caller_wait(&caller, &is_done));
         if (is_done) return SP_OK;
-        caller.line.group = caller.request.group; /* NULL: given back by a batch that failed */
     }
     const bool is_first = sp_load_relaxed(&entry->run_ns) == 0; /* of the plan, to be timed */
     if (SP_LIKELY(!terms->is_timed && !is_first)) return caller_run(&caller, outputs);

@@ -122,7 +122,7 @@ static sp_status ports_create(sp_exec_context *context)
                                                    : has_staging(sp__executable_device(executable));
     if (is_staged) {
         return sp__staging_create(executable->targets, executable->target_count, plan,
-                                  context->is_spare, &context->staging);
+                                  &executable->rows, context->is_spare, &context->staging);
     }
     if (context->is_for_tensors) return SP_OK;
     const uint32_t port_count = plan->input_count + plan->output_count;

@@ -12,12 +12,18 @@
  * such a copy takes. */
 #define KERNEL_COPY_BYTES 262144u
 
+/* Of a copy by a kernel. */
+typedef union copy_constants {
+    sp_flat_constants flat;
+    sp_rows_constants rows;
+} copy_constants;
+
 /* Buffers for the commands of any segment, which point into the others until a list has copied
  * them. */
 typedef struct record_room {
     sp_command *commands;
     sp_binding *bindings;
-    sp_flat_constants *copies;
+    copy_constants *copies;
 } record_room;
 
 /* The list that is being recorded. */
@@ -111,7 +117,7 @@ static bool is_copied_by_kernel(const recorder *r, const sp_segment_copy *copy)
 /* `pair`: the target, then the source. */
 static void add_kernel_copy(recorder *r, const sp_binding *pair, const char *label)
 {
-    sp_flat_constants *k = &r->room.copies[r->copy_count++];
+    sp_flat_constants *k = &r->room.copies[r->copy_count++].flat;
     *k = (sp_flat_constants){.count = (int64_t)pair[0].bytes};
     const sp_command command = {.type = SP_COMMAND_DISPATCH,
                                 .label = label,
@@ -120,6 +126,38 @@ static void add_kernel_copy(recorder *r, const sp_binding *pair, const char *lab
                                 .constants = k,
                                 .constant_bytes = sizeof *k};
     command_add(r, &command, (const sp_binding[]){pair[1], pair[0]});
+}
+
+/* False: the port's rows have no places of their own. `device` and `host` are the port's memory. */
+static bool add_rows_copy(recorder *r, const sp_segment_copy *copy, const sp_binding *device,
+                          const sp_binding *host, bool is_in)
+{
+    const sp_executable *executable = r->context->executable;
+    const sp_staging *staging = r->context->staging;
+    const bool is_port = copy->where == SP_PLACE_INPUT || copy->where == SP_PLACE_OUTPUT;
+    if (executable->rows.count == 0 || !is_port) return false;
+    const uint32_t first = copy->where == SP_PLACE_OUTPUT ? executable->plan->input_count : 0;
+    if (sp__staging_places(staging, first + copy->index) == NULL) return false;
+    const sp_row_pieces *row = &executable->rows.pieces[first + copy->index];
+    sp_rows_constants *k = &r->room.copies[r->copy_count++].rows;
+    *k = (sp_rows_constants){.rows = executable->rows.count,
+                             .outer = (int64_t)row->outer,
+                             .chunk = (int64_t)row->chunk,
+                             .is_out = !is_in};
+    sp_binding bindings[3] = {sp__staging_bind_places(staging, first + copy->index), *host,
+                              *device};
+    bindings[0].access = SP_READ;
+    bindings[1].access = is_in ? SP_READ : SP_WRITE;
+    bindings[2].access = is_in ? SP_WRITE : SP_READ;
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .label =
+                                    is_in ? "copy rows from the host" : "copy rows to the host",
+                                .kernel = kernel_for(r, SP_KERNEL_ID_move_rows),
+                                .binding_count = 3,
+                                .constants = k,
+                                .constant_bytes = sizeof *k};
+    command_add(r, &command, bindings);
+    return true;
 }
 
 /* Adds no command if the fallback and the device share the memory. */
@@ -131,6 +169,7 @@ static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
     host.target = SP_SEGMENT_FALLBACK;
     sp_binding pair[2] = {binding_resolve(r, &what), binding_resolve(&host, &what)};
     if (pair[0].memory == pair[1].memory) return;
+    if (add_rows_copy(r, copy, &pair[0], &pair[1], is_in)) return;
     if (!is_in) {
         const sp_binding target = pair[1];
         pair[1] = pair[0];
@@ -198,7 +237,7 @@ sp_status sp__exec_context_create_lists(sp_exec_context *context)
     const sp_segments *segments = &context->executable->segments;
     context->lists = sp_calloc(segments->count, sizeof(sp_list *));
     context->points = sp_calloc(segments->count, sizeof *context->points);
-    size_t binding_count = 2 * (size_t)segments->copy_count + context->executable->reporting_count;
+    size_t binding_count = 3 * (size_t)segments->copy_count + context->executable->reporting_count;
     for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
     const size_t command_count = (size_t)plan->step_count + segments->copy_count;
     const record_room room = {.commands = sp_calloc(command_count, sizeof *room.commands),

@@ -5,6 +5,7 @@
 #define SP_EXEC_EXECUTABLE_H
 
 #include "exec/packed_weights.h"
+#include "exec/port_rows.h"
 #include "exec/run_slots.h"
 #include "exec/target.h"
 #include "exec/wait_queue.h"
@@ -38,6 +39,7 @@ typedef struct sp_executable {
     char **labels;       /* one per step: "node 'x' (Conv)" */
     uint32_t *reporting; /* steps whose kernels report (reports.h); constant */
     uint32_t reporting_count;
+    sp_port_rows rows; /* of a batch; set before the first context is created */
     sp_mutex lock;
     sp_exec_context *idle SP_GUARDED_BY(lock); /* those that are in no home */
     /* Contexts that exist, idle or in a run: at least one after sp__executable_prepare. */

@@ -141,6 +141,9 @@ struct sp_run_request {
      * output may be NULL. */
     const void *const *inputs;
     void *const *outputs;
+    /* Of a thread: its large tensors in pinned memory of its plan (batch/batch_rows.h), where the
+     * run that takes the request reads and writes them; or NULL. Constant while it is queued. */
+    void *row;
     /* Of a submitted run: a count of waiting runs that has this one until it is queued for a slot,
      * which the lock of the slots makes one step, or begins. NULL: none. Of the run's thread. */
     sp_atomic_u32 *counted_in;

@@ -16,11 +16,14 @@ typedef struct staged_port {
     uint64_t pinned_offset;
     uint64_t device_offset; /* in the blocks, if is_copied */
     bool is_copied;         /* has buffers on the devices */
+    bool has_places;        /* of its rows, which are in the pinned memory too */
+    uint64_t places_offset;
 } staged_port;
 
 struct sp_staging {
     const sp_target *targets;
     uint32_t target_count;
+    sp_port_rows rows;
     sp_block *pinned; /* host memory, and its host address */
     void *host;
     sp_block *blocks[SP_MAX_TARGETS]; /* NULL if no port is copied, and of the fallback */
@@ -63,7 +66,11 @@ static void ports_lay_out(sp_staging *staging, const sp_graph_plan *plan, uint64
         port->bytes = port_tensor(plan, i)->bytes;
         port->pinned_offset = *pinned;
         *pinned += align_up(port->bytes);
-        port->is_copied = port->bytes > DIRECT_BYTES && has_own_memory(staging);
+        port->has_places = staging->rows.count > 0 && staging->rows.pieces[i].chunk > 0;
+        port->places_offset = *pinned;
+        if (port->has_places) *pinned += align_up(staging->rows.count * sizeof(int64_t));
+        port->is_copied =
+            port->has_places || (port->bytes > DIRECT_BYTES && has_own_memory(staging));
         if (!port->is_copied) continue;
         port->device_offset = *device;
         *device += align_up(port->bytes);
@@ -74,6 +81,14 @@ static sp_binding block_binding(const sp_block *block, uint64_t offset, uint64_t
 {
     return (sp_binding){
         .memory = &block->slab->memory, .offset = block->offset + offset, .bytes = bytes};
+}
+
+static void places_reset(const sp_staging *staging, uint32_t port)
+{
+    int64_t *places = sp__staging_places(staging, port);
+    if (places == NULL) return;
+    const uint64_t bytes = sp__row_bytes(&staging->rows.pieces[port]);
+    for (uint32_t row = 0; row < staging->rows.count; row++) places[row] = (int64_t)(row * bytes);
 }
 
 static sp_status staging_fill(sp_staging *staging, const sp_graph_plan *plan, bool is_spare)
@@ -87,6 +102,7 @@ static sp_status staging_fill(sp_staging *staging, const sp_graph_plan *plan, bo
     SP_TRY(sp__allocator_acquire_any(pinned_allocator(staging), pinned_bytes, is_spare,
                                      &staging->pinned));
     SP_TRY(sp__block_host(staging->pinned, &staging->host));
+    for (uint32_t i = 0; i < staging->port_count; i++) places_reset(staging, i);
     for (uint32_t t = 0; device_bytes > 0 && t < staging->target_count; t++) {
         if (t == SP_SEGMENT_FALLBACK) continue;
         SP_TRY(sp__allocator_acquire_any(&targets[t].device->allocator, device_bytes, is_spare,
@@ -96,12 +112,14 @@ static sp_status staging_fill(sp_staging *staging, const sp_graph_plan *plan, bo
 }
 
 sp_status sp__staging_create(const sp_target *targets, uint32_t target_count,
-                             const sp_graph_plan *plan, bool is_spare, sp_staging **out)
+                             const sp_graph_plan *plan, const sp_port_rows *rows, bool is_spare,
+                             sp_staging **out)
 {
     sp_staging *staging = sp_calloc(1, sizeof *staging);
     if (staging == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
     staging->targets = targets;
     staging->target_count = target_count;
+    staging->rows = *rows;
     staging->input_count = plan->input_count;
     staging->port_count = plan->input_count + plan->output_count;
     const sp_status status = staging_fill(staging, plan, is_spare);
@@ -145,6 +163,19 @@ static char *pinned_address(const sp_staging *staging, uint32_t port)
 void *sp__staging_at(const sp_staging *staging, uint32_t port)
 {
     return pinned_address(staging, port);
+}
+
+int64_t *sp__staging_places(const sp_staging *staging, uint32_t port)
+{
+    const staged_port *place = &staging->ports[port];
+    return place->has_places ? (int64_t *)(void *)((char *)staging->host + place->places_offset)
+                             : NULL;
+}
+
+sp_binding sp__staging_bind_places(const sp_staging *staging, uint32_t port)
+{
+    return block_binding(staging->pinned, staging->ports[port].places_offset,
+                         staging->rows.count * sizeof(int64_t));
 }
 
 void sp__staging_copy_in(const sp_staging *staging, const void *const *inputs)

@@ -15,6 +15,7 @@ static void bucket_add(sp_batches_world *w, uint32_t i, uint32_t rows)
     batch->bucket = sp__batch_bucket_add(&w->plans, rows, 0, NULL);
     sp_store_relaxed(&batch->bucket->pays_for_threads, 1);
     batch->ports = w->addresses[i];
+    batch->places = w->places_of[i];
     for (uint32_t port = 0; port < 2; port++) w->addresses[i][port] = w->tensors[i][port];
     sp__batch_release(batch);
     sp__batch_bucket_publish(&w->plans);
@@ -35,6 +36,35 @@ void sp__batches_begin(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uin
     if (rows_b != 0) bucket_add(w, 1, rows_b);
 }
 
+void sp__batches_add_rows(sp_batches_world *w, uint32_t count)
+{
+    w->row_offsets[1] = sizeof(uint32_t);
+    w->rows = (sp_batch_rows){.ports = w->ports,
+                              .input_count = 1,
+                              .output_count = 1,
+                              .offsets = w->row_offsets,
+                              .row_bytes = sizeof w->row_memory[0],
+                              .count = count,
+                              .links = w->row_links,
+                              .base = (char *)w->row_memory};
+    for (uint32_t i = 0; i < count; i++) sp__batch_rows_release(&w->rows, w->row_memory[i]);
+    w->plans.rows = &w->rows;
+    for (uint32_t port = 0; port < 2; port++) {
+        w->ports[port].is_by_rows = true;
+        for (uint32_t i = 0; i < SP_BATCHES_BUCKETS; i++) {
+            w->places_of[i][port] = w->places[i][port];
+        }
+    }
+}
+
+/* All are back. */
+static void rows_end(sp_batches_world *w)
+{
+    uint32_t count = 0;
+    while (sp__batch_rows_acquire(&w->rows) != NULL) count++;
+    SP_SCHED_ASSERT(count == w->rows.count);
+}
+
 void sp__batches_end(sp_batches_world *w, uint32_t computed)
 {
     SP_SCHED_ASSERT(sp_load_relaxed(&w->computed) == computed);
@@ -44,6 +74,7 @@ void sp__batches_end(sp_batches_world *w, uint32_t computed)
         SP_SCHED_ASSERT(sp__batch_acquire(&w->plans, w->plans.buckets[i].rows) == &w->batches[i]);
         sp_mutex_deinit(&w->plans.buckets[i].lock);
     }
+    rows_end(w);
     sp__run_slots_deinit(&w->slots);
     sp__subject_end();
 }
@@ -60,9 +91,23 @@ static void compute(sp_batches_world *w, const uint32_t *inputs, uint32_t *outpu
     if (w->slots.count == 1) w->inside = 0;
 }
 
+/* As the device does: rows are where the lead says. */
+static void batch_compute_by_rows(sp_batches_world *w, const sp_batch *batch)
+{
+    for (uint32_t row = 0; row < (w->fails ? 0 : batch->bucket->rows); row++) {
+        const char *input = (const char *)batch->ports[0] + batch->places[0][row];
+        char *output = (char *)batch->ports[1] + batch->places[1][row];
+        compute(w, (const uint32_t *)(const void *)input, (uint32_t *)(void *)output, 1);
+    }
+}
+
 static void batch_compute(sp_batches_world *w, const sp_batch *batch)
 {
     sp__batch_gather(batch);
+    if (w->plans.rows != NULL) {
+        batch_compute_by_rows(w, batch);
+        return;
+    }
     compute(w, batch->ports[0], batch->ports[1], w->fails ? 0 : batch->bucket->rows);
 }
 
@@ -101,10 +146,12 @@ static void run_in_slot(sp_batches_world *w, call *c, sp_batch *batch)
         sp__batch_scatter(batch);
         sp__batch_finish(batch, &w->slots, &ready);
         sp__resume_list_run(&ready);
+        sp__batch_row_return(&w->plans, &c->request, true);
         return;
     }
     if (batch != NULL) sp__batch_break(batch, &w->slots, &ready);
     sp__resume_list_run(&ready);
+    sp__batch_row_return(&w->plans, &c->request, false);
     compute(w, &c->input, &c->output, 1);
     sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
@@ -123,7 +170,9 @@ static bool call_wait(sp_batches_world *w, call *c, sp_run_group *group)
     bool is_done = false;
     if (sp__run_slots_try_acquire(&w->slots, NULL)) return false;
     c->request.group = group;
+    sp__batch_row_take(&w->plans, &c->request);
     SP_SCHED_ASSERT(sp__run_slots_wait(&w->slots, &c->request, &is_done) == SP_OK);
+    if (is_done) sp__batch_row_return(&w->plans, &c->request, true);
     return is_done;
 }
 
@@ -133,6 +182,31 @@ void sp__batches_run(void *arg)
     call *c = call_begin(10);
     if (!call_wait(w, c, &w->group)) run_in_slot(w, c, form(w, &c->request));
     call_end(c);
+}
+
+void sp__batches_run_late(void *arg)
+{
+    sp_batches_world *w = arg;
+    bool is_done;
+    call *c = call_begin(50);
+    c->request.terms.deadline_ns = 1;
+    c->request.group = &w->group;
+    sp__batch_row_take(&w->plans, &c->request);
+    const sp_status status = sp__run_slots_wait(&w->slots, &c->request, &is_done);
+    SP_SCHED_ASSERT(!is_done && (status == SP_OK || status == SP_TIMEOUT));
+    if (status == SP_OK) run_in_slot(w, c, NULL);
+    else sp__batch_row_return(&w->plans, &c->request, false);
+    sp_store_relaxed(&w->ended, status == SP_OK);
+    sp_free(c);
+}
+
+void sp__batches_use_row(void *arg)
+{
+    sp_batches_world *w = arg;
+    uint32_t *row = sp__batch_rows_acquire(&w->rows);
+    if (row == NULL) return;
+    row[0] = row[1] = 1000;
+    sp__batch_rows_release(&w->rows, row);
 }
 
 /* A run that must be alone. */

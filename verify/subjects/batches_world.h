@@ -10,6 +10,7 @@
 
 #define SP_BATCHES_ROWS 4
 #define SP_BATCHES_BUCKETS 2
+#define SP_BATCHES_STAGED 2
 
 typedef struct sp_batches_world sp_batches_world;
 
@@ -33,6 +34,13 @@ struct sp_batches_world {
     sp_batch batches[SP_BATCHES_BUCKETS];
     void *addresses[SP_BATCHES_BUCKETS][2];
     uint32_t tensors[SP_BATCHES_BUCKETS][2][SP_BATCHES_ROWS];
+    /* With sp__batches_add_rows: rows of callers, an input and an output each. */
+    sp_batch_rows rows;
+    sp_atomic_u32 row_links[SP_BATCHES_STAGED];
+    uint64_t row_offsets[2];
+    uint32_t row_memory[SP_BATCHES_STAGED][2];
+    int64_t places[SP_BATCHES_BUCKETS][2][SP_BATCHES_ROWS];
+    int64_t *places_of[SP_BATCHES_BUCKETS][2];
     uint32_t inside; /* plain: with one slot, the slot orders it */
     sp_atomic_u32 computed, ended;
     bool fails;         /* batches do; constant */
@@ -43,6 +51,8 @@ struct sp_batches_world {
 
 /* With one batch of each of the numbers of rows, in rising order; rows_b 0: of rows_a alone. */
 void sp__batches_begin(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uint32_t rows_b);
+/* Callers that wait copy their rows, for which there are so many places. */
+void sp__batches_add_rows(sp_batches_world *w, uint32_t count);
 /* So many rows were computed, and nothing waits or is in use. */
 void sp__batches_end(sp_batches_world *w, uint32_t computed);
 
@@ -63,6 +73,12 @@ void sp__batches_run_apart(void *arg);
 void sp__batches_submit_one(void *arg);
 /* As a wait inside a callback for runs[0]: runs it without a slot, if it is still queued. */
 void sp__batches_run_inline(void *arg);
+
+/* A run that must begin at once, but waits: it leaves the queue. Or it gets a slot, and is alone.
+ */
+void sp__batches_run_late(void *arg);
+/* As a caller that takes a row, writes all of it and returns it. */
+void sp__batches_use_row(void *arg);
 
 /* With a slot that was taken. */
 void sp__batches_release_slot(void *arg);
