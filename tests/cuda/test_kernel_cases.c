@@ -57,8 +57,8 @@ static void check_row(const kernel_case *what)
                        .output_count = what->output_count,
                        .precision = what->precision,
                        .packs_left = what->packs_left};
-    if (what->packs && op->pack != NULL) inputs[1].is_packed = true;
     if (sp__op_check(&call) != SP_OK || sp__op_infer(&call) != SP_OK) return;
+    inputs[1].is_packed = what->packs && sp__op_pack(&call, 1).format != SP_PACK_NONE;
     const sp_kernel *table = sp__cpu_kernels(SP_CPU_PORTABLE);
     sp_lowering lowering;
     sp__lowering_init(&lowering);

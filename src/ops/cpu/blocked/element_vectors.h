@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on single elements (ops/element_ops.h), of vectors. A NaN stays a NaN in all of them;
- * who stores the result makes it canonical. */
+/* Operations on single elements (ops/element_ops.h), of vectors. A NaN stays a NaN in all of them,
+ * and is made canonical where the result is stored. */
 #ifndef SP_OPS_CPU_BLOCKED_ELEMENT_VECTORS_H
 #define SP_OPS_CPU_BLOCKED_ELEMENT_VECTORS_H
 
