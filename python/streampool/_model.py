@@ -5,6 +5,8 @@ import functools
 import os
 import typing
 
+from numpy import ndarray
+
 import streampool  # whose Future is imported by its first use
 
 from . import _core
@@ -86,7 +88,7 @@ class Model(Handle):
         """
         result = _call(self._core, values, named, None, False)
         if result is NotImplemented:
-            if self._takes(*values, *named.values()):
+            if self._takes(values) or self._takes(named.values()):
                 result = self._run_tensors(values, named, None)
                 return result[0] if self._type is None else self._type._make(result)
             result = _call(self._core, *convert(self.inputs, values, named), None, True)
@@ -104,19 +106,18 @@ class Model(Handle):
         are Tensors: those given may be views, and may share memory with inputs.
         """
         values, named = _as_pair(inputs)
+        has_tensors = False
         if isinstance(outputs, dict):
             outputs = dict(outputs)
-        elif isinstance(outputs, (list, tuple)):
-            outputs = tuple(outputs)
+            has_tensors = self._takes(outputs.values())
         elif outputs is not None:
-            outputs = (outputs,)
-        has_tensors = outputs is not None and self._takes(
-            *(outputs.values() if isinstance(outputs, dict) else outputs)
-        )
+            outputs = tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,)
+            has_tensors = self._takes(outputs)
         result = NotImplemented
         if not has_tensors:
             result = _call(self._core, values, named, outputs, False)
-        if result is NotImplemented and (has_tensors or self._takes(*values, *named.values())):
+        if result is NotImplemented and (has_tensors or self._takes(values)
+                                         or self._takes(named.values())):
             result = self._run_tensors(values, named, outputs)
             if self._type is None and not isinstance(outputs, dict):
                 return result[0]
@@ -126,9 +127,13 @@ class Model(Handle):
             return dict(zip(outputs, result))
         return result if self._type is None else tuple.__new__(self._type, result)
 
-    def _takes(self, *values):
-        return any(_core.model_takes(self._core, value) or gpu_of(value) is not None
-                   for value in values)
+    def _takes(self, values):
+        """Whether one is a Tensor of the model's device, or on a GPU. A loop: it is part of a run."""
+        for value in values:
+            if type(value) is not ndarray and (_core.model_takes(self._core, value)
+                                               or gpu_of(value) is not None):
+                return True
+        return False
 
     def _run_tensors(self, values, named, outputs):
         """The outputs, as Tensors in the order of `outputs`: a dict by name, a tuple, or None."""
