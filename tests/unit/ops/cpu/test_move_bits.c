@@ -12,6 +12,7 @@ static const struct {
     uint64_t hash;
 } goldens[] = {
     {"slice", 0x23031e59b6015ffe},
+    {"slice of rows", 0x6e38d4424f062d86},
     {"tile", 0xf885293200a0d23d},
     {"blocks", 0xf9006061113ae993},
     {"gather", 0x4d7c0392e2e5f1ba},
