@@ -9,6 +9,7 @@
 #include <streampool/stream.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -35,6 +36,14 @@ typedef struct subject {
     uint64_t output_bytes; /* of a row */
 } subject;
 
+static void *memory_of(uint64_t bytes)
+{
+    void *data = sp_malloc(bytes);
+    if (data != NULL) return data;
+    fprintf(stderr, "benchmark: no memory\n");
+    exit(1);
+}
+
 /* ---- calls ---- */
 
 static void run_on_tensors(void *ctx, uint64_t count)
@@ -56,8 +65,7 @@ static void run_on_host(void *ctx, uint64_t count)
 {
     const subject *s = ctx;
     const uint64_t bytes = s->output_bytes * (uint64_t)s->input.shape[0];
-    void *data = sp_malloc(bytes);
-    bench_check(data != NULL, "memory");
+    void *data = memory_of(bytes);
     for (uint64_t i = 0; i < count; i++) {
         sp_host_tensor output = {.data = data, .capacity = bytes};
         bench_check(sp_model_run(s->model, &s->input, 1, &output, 1) == SP_OK, sp_last_error());
@@ -105,8 +113,7 @@ static bool subject_open(subject *s, const char *folder, const char *name, sp_pr
     s->row_bytes = count * (port.dtype == SP_I64 ? sizeof(int64_t) : sizeof(float));
     s->input = (sp_host_tensor){.dtype = port.dtype, .rank = port.rank};
     memcpy(s->input.shape, port.shape, sizeof port.shape);
-    s->input.data = sp_malloc(s->row_bytes * MOST_ROWS);
-    bench_check(s->input.data != NULL, "memory");
+    s->input.data = memory_of(s->row_bytes * MOST_ROWS);
     fill(s->input.data, port.dtype, count * MOST_ROWS);
     set_rows(s, 1);
     sp_host_tensor output = {0};
@@ -128,8 +135,7 @@ static void subject_close(subject *s)
 static void check_bits(const subject *s)
 {
     const uint64_t bytes = s->output_bytes * (uint64_t)s->input.shape[0];
-    void *data = sp_malloc(bytes);
-    bench_check(data != NULL, "memory");
+    void *data = memory_of(bytes);
     sp_host_tensor wanted = {0};
     const sp_model_tensor input = {.tensor = s->x};
     sp_model_tensor output = {0};
