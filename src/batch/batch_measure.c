@@ -75,6 +75,14 @@ static uint32_t batches_of(const measure *m, uint32_t rows, const sp_graph_plan 
     return count > BATCHES_OF_FEW ? count : BATCHES_OF_FEW;
 }
 
+/* Runs keep several devices busy, each by itself. And steps on the fallback read and write the
+ * tensors in host memory, where those of a batch are not as the plan has them: rows of callers lie
+ * anywhere. */
+static bool has_fallback_steps(const sp_executable *executable)
+{
+    return executable->segments.count > 1;
+}
+
 /* Adds a bucket with one batch, and measures it. On an error it is removed; else the caller
  * publishes or removes it. */
 static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t rows,
@@ -84,6 +92,10 @@ static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t
     sp_executable *executable;
     sp_batch *batch;
     SP_TRY(sp__plan_cache_compile(&m->model->plans, request, true, &executable));
+    if (has_fallback_steps(executable)) { /* of ops that do nothing to one row */
+        sp__executable_destroy(executable);
+        return SP_UNSUPPORTED;
+    }
     executable->rows = (sp_port_rows){.count = rows, .pieces = plans->pieces};
     const uint32_t batches = batches_of(m, rows, executable->plan);
     sp_batch_bucket *bucket = sp__batch_bucket_add(plans, rows, batches - 1, executable);
@@ -346,9 +358,7 @@ static sp_status plans_fill(measure *m)
 {
     sp_rt_device *device = m->model->device;
     SP_TRY(lone_create(m));
-    if (m->lone->buckets[0].executable->segments.count > 1) {
-        return SP_OK; /* runs keep several devices busy, each by itself */
-    }
+    if (has_fallback_steps(m->lone->buckets[0].executable)) return SP_OK;
     /* Beside a device that computes by itself the processors are free to wake callers. */
     const bool is_host = device->dev->vtable->staging_create == NULL;
     m->wakes_cost = is_host;

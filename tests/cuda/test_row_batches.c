@@ -34,13 +34,15 @@ typedef enum model_kind {
     PIECES, /* of x[4, n, LONG / 4]: a row is 4 pieces */
     TABLE,  /* y = Neg(table[x]), of x[n, LONG]: fails with an index out of range */
     TWO,    /* y and t = Tanh(x) */
+    TURNED, /* y = Transpose(Neg(Tanh(x))) of x[n, LONG], on the cpu: of one row it moves nothing */
     KINDS
 } model_kind;
 
 static sp_model model_open(model_kind kind, sp_device device)
 {
     static const int64_t flat[] = {-1, LONG}, pieces[] = {4, -1, LONG / 4};
-    const sp_model_options options = {.device = device};
+    const sp_model_options options = {.device = device,
+                                      .cpu_ops = kind == TURNED ? "Transpose" : NULL};
     writer graph = {0};
     sp_model model = {0};
     if (kind == TABLE) partial_add_floats(&graph, "table", (const float[]){.5f, 1, 2, 3, 4}, 5);
@@ -48,7 +50,8 @@ static sp_model model_open(model_kind kind, sp_device device)
               kind == PIECES ? 3 : 2);
     if (kind == TABLE) add_node(&graph, make_node("Gather", "table x", "t"));
     else add_node(&graph, make_node("Tanh", "x", "t"));
-    add_node(&graph, make_node("Neg", "t", "y"));
+    add_node(&graph, make_node("Neg", "t", kind == TURNED ? "n" : "y"));
+    if (kind == TURNED) add_node(&graph, make_node("Transpose", "n", "y"));
     add_output(&graph, "y");
     if (kind == TWO) add_output(&graph, "t");
     CHECK_OK(partial_load(&graph, &options, &model));
@@ -339,6 +342,20 @@ TEST(rows_are_reclaimed_when_none_is_in_use)
     callers_run(&r, CALLERS, 0);
     CHECK(merged_since(w.model, w.before).runs > 0);
     world_close(&w);
+}
+
+/* The plan of one row has all its steps on the device: those of more rows have not. */
+TEST(nothing_is_merged_where_only_larger_plans_have_steps_on_the_cpu)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    const sp_device device = begin();
+    row *r = &rows[0];
+    *r = (row){.kind = TURNED, .model = model_open(TURNED, device)};
+    row_fill(r, 0, 0);
+    CHECK_OK(row_run(r));
+    CHECK_EQ_U64(combining_build(r->model), 0);
+    CHECK_OK(sp_model_release(r->model));
+    end(device);
 }
 
 TEST(small_rows_and_very_large_ones_are_copied_by_the_lead)
