@@ -259,6 +259,7 @@ void sp__batch_scatter(const sp_batch *batch)
 void sp__batch_row_take(const sp_batch_plans *plans, sp_run_request *request)
 {
     if (plans == NULL || plans->rows == NULL || request->group == NULL) return;
+    if (request->terms.is_refused) return; /* it does not wait */
     void *row = sp__batch_rows_acquire(plans->rows);
     if (row == NULL) return;
     sp__batch_rows_copy_in(plans->rows, row, request->inputs);

@@ -344,6 +344,28 @@ TEST(rows_are_reclaimed_when_none_is_in_use)
     world_close(&w);
 }
 
+/* A caller that is refused has copied nothing. */
+TEST(callers_that_do_not_wait_take_no_row)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    enum { MARK = 0x5a, BYTES = sizeof rows[0].x.numbers };
+    static char expected[BYTES];
+    world w;
+    void *top;
+    world_open(&w, FLAT);
+    memset(expected, MARK, BYTES);
+    REQUIRE(rows_take(&w, &top, 1) == 1); /* the next that is taken, too */
+    memcpy(top, expected, BYTES);
+    rows_give(&w, &top, 1);
+    slots_take(&w);
+    rows[0].options.no_wait = true;
+    CHECK_STATUS(row_run(&rows[0]), SP_BUSY);
+    CHECK(memcmp(top, expected, BYTES) == 0);
+    release r = {.w = &w};
+    slots_return(&r);
+    world_close(&w);
+}
+
 /* The plan of one row has all its steps on the device: those of more rows have not. */
 TEST(nothing_is_merged_where_only_larger_plans_have_steps_on_the_cpu)
 {
