@@ -113,7 +113,9 @@ static bool extra_reclaim(sp_plan_extra *extra)
         sp__batch_destroy(batch);
         return true;
     }
-    return sp__batch_rows_reclaim(plans->rows);
+    if (!sp__batch_rows_reclaim(plans->rows)) return false;
+    misses_restart(plans);
+    return true;
 }
 
 /* The memory is free at once, also if the builder holds the plans for a little longer. */
@@ -227,7 +229,7 @@ void sp__batch_bucket_remove(sp_batch_plans *plans)
 
 static sp_batch *batch_acquire(sp_batch_plans *plans, uint32_t rows, bool has_threads)
 {
-    bool is_miss = false;
+    bool is_miss = has_threads && sp__batch_rows_are_missing(plans->rows);
     sp_batch *batch = NULL;
     for (uint32_t i = sp__batch_plans_count(plans); i-- > 0 && batch == NULL;) {
         sp_batch_bucket *bucket = &plans->buckets[i];

@@ -59,9 +59,9 @@ typedef struct sp_batch_plans {
      * published, as the pieces are: of the ports' rows, for the executables. */
     sp_batch_rows *rows;
     sp_row_pieces *pieces;
-    /* Leads that found no idle batch of a bucket that misses some, since the last that was
-     * reclaimed or created: up to SP_BATCH_MISSES. Then SP_BATCH_MISSES_ASKED until the builder has
-     * tried to create the missing ones. Relaxed: orders nothing. */
+    /* Leads that found no idle batch of a bucket that misses some, or no rows of callers, since the
+     * last that was reclaimed or created: up to SP_BATCH_MISSES. Then SP_BATCH_MISSES_ASKED until
+     * the builder has tried to create the missing ones. Relaxed: orders nothing. */
     sp_atomic_u32 misses;
     sp_batch_bucket buckets[SP_BATCH_BUCKETS]; /* by rows */
 } sp_batch_plans;

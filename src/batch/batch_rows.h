@@ -31,7 +31,7 @@ typedef struct sp_batch_rows {
     sp_block *block;
     char *base;
     /* 1: there are rows. Release by the thread that has freed them, acquire by the builder before
-     * it creates them again. */
+     * it creates them again; leads read it relaxed, as a hint. */
     sp_atomic_u32 is_there;
 } sp_batch_rows;
 
@@ -45,6 +45,11 @@ void sp__batch_rows_destroy(sp_batch_rows *rows);
 /* Creates the rows if there are none, from free memory alone. False: there are some, or there is no
  * memory. By the builder's thread. */
 bool sp__batch_rows_refill(sp_batch_rows *rows);
+/* A hint: no memory was free for them, or it was reclaimed. NULL: false. */
+static inline bool sp__batch_rows_are_missing(const sp_batch_rows *rows)
+{
+    return rows != NULL && sp_load_relaxed(&rows->is_there) == 0;
+}
 /* Frees the memory of the rows unless one is in use. NULL: false. */
 bool sp__batch_rows_reclaim(sp_batch_rows *rows);
 

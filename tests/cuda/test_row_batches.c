@@ -380,6 +380,21 @@ TEST(nothing_is_merged_where_only_larger_plans_have_steps_on_the_cpu)
     end(device);
 }
 
+/* Also where all batches are there: there was memory for these, but not for the rows. */
+TEST(rows_alone_come_back)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    world w;
+    world_open(&w, FLAT);
+    CHECK(sp__batch_rows_reclaim(w.plans->rows));
+    release r = {.w = &w, .before = check_rows_in_use};
+    for (uint32_t i = 0; i <= SP_BATCH_MISSES && rows_free(&w) == 0; i++) {
+        callers_run(&r, CALLERS, 0);
+        sp__batch_builder_drain();
+    }
+    world_close(&w);
+}
+
 TEST(small_rows_and_very_large_ones_are_copied_by_the_lead)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");

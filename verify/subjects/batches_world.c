@@ -48,6 +48,7 @@ void sp__batches_add_rows(sp_batches_world *w, uint32_t count)
                               .links = w->row_links,
                               .base = (char *)w->row_memory};
     for (uint32_t i = 0; i < count; i++) sp__batch_rows_release(&w->rows, w->row_memory[i]);
+    sp_store_relaxed(&w->rows.is_there, 1);
     w->plans.rows = &w->rows;
     for (uint32_t port = 0; port < 2; port++) {
         w->ports[port].is_by_rows = true;
