@@ -281,13 +281,27 @@ TEST(rows_of_submitted_runs_are_copied_by_the_lead)
     }
 }
 
+typedef struct canceller {
+    const world *w;
+    sp_cancel_token token;
+} canceller;
+
+static void cancel_all(void *arg)
+{
+    const canceller *c = arg;
+    while (sp__run_slots_waiting(c->w->plans->own_slots) < CALLERS) sp_thread_yield();
+    CHECK_EQ_U64(rows_free(c->w), c->w->plans->rows->count - CALLERS);
+    CHECK_OK(sp_cancel_token_cancel(c->token));
+}
+
 TEST(callers_that_stop_waiting_return_their_rows)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
     world w;
-    sp_cancel_token token;
+    sp_thread thread;
     world_open(&w, FLAT);
-    CHECK_OK(sp_cancel_token_create(&token));
+    canceller c = {.w = &w};
+    CHECK_OK(sp_cancel_token_create(&c.token));
     slots_take(&w);
     for (uint32_t i = 0; i < CALLERS; i++) {
         rows[i].options.timeout_ns = 2000000;
@@ -295,10 +309,18 @@ TEST(callers_that_stop_waiting_return_their_rows)
     }
     test_threads(CALLERS, row_main, rows);
     CHECK_EQ_U64(rows_free(&w), w.plans->rows->count);
+    for (uint32_t i = 0; i < CALLERS; i++) {
+        rows[i].options = (sp_run_options){.cancel_token = c.token};
+        rows[i].expected = SP_CANCELLED;
+    }
+    CHECK_OK(sp_thread_create(&thread, "canceller", cancel_all, &c));
+    test_threads(CALLERS, row_main, rows);
+    sp_thread_join(&thread);
+    CHECK_EQ_U64(rows_free(&w), w.plans->rows->count);
     release r = {.w = &w};
     slots_return(&r);
     world_close(&w);
-    CHECK_OK(sp_cancel_token_release(token));
+    CHECK_OK(sp_cancel_token_release(c.token));
 }
 
 TEST(one_bad_row_fails_alone)
