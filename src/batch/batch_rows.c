@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
 
@@ -98,14 +99,14 @@ static uint32_t rows_pop_all(sp_batch_rows *rows, uint32_t *first)
     while (sp_tagged_stack_pop(&rows->free, link_of, rows, &row)) {
         sp_store_relaxed(&rows->links[row], *first);
         *first = row;
-        count++;
+        if (count++ == 0) sp_delay_point();
     }
     return count;
 }
 
-bool sp__batch_rows_reclaim(sp_batch_rows *rows)
+/* False: a row is in use, or there are none. */
+static bool rows_free(sp_batch_rows *rows)
 {
-    if (rows == NULL) return false;
     uint32_t first = 0;
     const uint32_t count = rows_pop_all(rows, &first);
     if (count == rows->count || (count > 0 && SP_PLANTED(row_reclaimed))) {
@@ -121,6 +122,16 @@ bool sp__batch_rows_reclaim(sp_batch_rows *rows)
         row_push(rows, row);
     }
     return false;
+}
+
+/* Two at once would each find the rows in use that the other has popped. The second one need not
+ * wait: who is short of memory waits for those that give some (runtime/slab.c). */
+bool sp__batch_rows_reclaim(sp_batch_rows *rows)
+{
+    if (rows == NULL || sp_exchange_acquire(&rows->is_in_reclaim, 1) != 0) return false;
+    const bool is_freed = rows_free(rows);
+    sp_store_release(&rows->is_in_reclaim, 0);
+    return is_freed;
 }
 
 /* ---- use ---- */

@@ -33,6 +33,9 @@ typedef struct sp_batch_rows {
     /* 1: there are rows. Release by the thread that has freed them, acquire by the builder before
      * it creates them again; leads read it relaxed, as a hint. */
     sp_atomic_u32 is_there;
+    /* 1: a thread pops all rows, or pushes them again. Exchange acquire by who would do so, too;
+     * pairs with the release at the end. */
+    sp_atomic_u32 is_in_reclaim;
 } sp_batch_rows;
 
 /* For ports of which some are `is_by_rows`, lent, in memory of the allocator, which is pinned. *out
@@ -50,7 +53,7 @@ static inline bool sp__batch_rows_are_missing(const sp_batch_rows *rows)
 {
     return rows != NULL && sp_load_relaxed(&rows->is_there) == 0;
 }
-/* Frees the memory of the rows unless one is in use. NULL: false. */
+/* Frees the memory of the rows unless one is in use, or another thread is about to. NULL: false. */
 bool sp__batch_rows_reclaim(sp_batch_rows *rows);
 
 /* A row, or NULL: all are in use. */

@@ -417,6 +417,38 @@ TEST(rows_alone_come_back)
     world_close(&w);
 }
 
+enum { RECLAIMERS = 2 };
+
+typedef struct reclaimers {
+    sp_batch_rows *rows;
+    sp_atomic_u32 ready, freed;
+} reclaimers;
+
+static void reclaimer_main(void *arg, uint32_t index)
+{
+    (void)index;
+    reclaimers *r = arg;
+    sp_fetch_add_relaxed(&r->ready, 1);
+    while (sp_load_relaxed(&r->ready) < RECLAIMERS) sp_spin_hint();
+    if (sp__batch_rows_reclaim(r->rows)) sp_fetch_add_relaxed(&r->freed, 1);
+}
+
+/* Each would find the rows that the other has taken in use, and no memory would be there. */
+TEST(one_of_two_that_reclaim_at_once_frees_the_rows)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    world w;
+    world_open(&w, FLAT);
+    for (uint64_t i = test_count(2000, 100); i-- > 0;) {
+        reclaimers r = {.rows = w.plans->rows};
+        test_threads(RECLAIMERS, reclaimer_main, &r);
+        CHECK_EQ_U64(sp_load_relaxed(&r.freed), 1);
+        (void)sp__batch_rows_reclaim(w.plans->rows);
+        CHECK(sp__batch_rows_refill(w.plans->rows));
+    }
+    world_close(&w);
+}
+
 TEST(small_rows_and_very_large_ones_are_copied_by_the_lead)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
