@@ -20,6 +20,10 @@ set_target_properties(sp_shared PROPERTIES
     SOVERSION ${soversion}
     EXPORT_NAME shared)
 
+if(SP_SHARED_TESTS)
+    # Calls stay within the library, as with hidden symbols. Not data, which programs may copy.
+    target_link_options(sp_shared PRIVATE -Wl,-Bsymbolic-functions)
+endif()
 add_library(sp_static STATIC ${objects})
 set_target_properties(sp_static PROPERTIES EXPORT_NAME static)
 

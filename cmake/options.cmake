@@ -16,6 +16,8 @@ option(SP_FAST_KERNELS "Optimise kernels more than the rest" ON)
 # So that the bodies of 16 lanes are tested on processors without AVX-512, and by AddressSanitizer,
 # which does not look into masked loads.
 option(SP_AVX512_BY_AVX2 "Compile the kernels for AVX-512 to use pairs of AVX2's registers; for tests" OFF)
+# Hundreds of programs, each with a copy of an instrumented library, take 20 GB and the time to link them.
+option(SP_SHARED_TESTS "The shared library exports all its symbols; tests link it, not the static one" OFF)
 option(SP_PLANTS "Compile in all planted bugs; STREAMPOOL_PLANT enables one" OFF)
 # On in every preset but release, where `make WERROR=ON` sets it.
 option(SP_WERROR "Warnings are errors" OFF)

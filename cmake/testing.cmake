@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Each test is its own program, linked with the static library to access internal symbols.
+# Each test is its own program, linked with a library whose internal symbols it can call.
+add_library(sp_tested INTERFACE)
+if(SP_SHARED_TESTS)
+    target_link_libraries(sp_tested INTERFACE sp_shared)
+else()
+    target_link_libraries(sp_tested INTERFACE sp_static)
+    # A copy of the optimised library's debug information is 10 MB; preset dev has it for tests.
+    target_link_options(sp_tested INTERFACE $<$<CONFIG:RelWithDebInfo>:-Wl,--strip-debug>)
+endif()
+
 if(CMAKE_CROSSCOMPILING)
     include(emulated)
 endif()
@@ -23,7 +32,7 @@ endif()
 function(sp_add_test name)
     cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL" "TIMEOUT" "SOURCES;LABELS;LINKS;ENV")
     add_executable(${name} ${test_SOURCES})
-    target_link_libraries(${name} PRIVATE ${test_LINKS} sp_test_support sp_static)
+    target_link_libraries(${name} PRIVATE ${test_LINKS} sp_test_support sp_tested)
     if(NOT test_TIMEOUT)
         set(test_TIMEOUT 60)
     endif()
@@ -73,7 +82,7 @@ function(sp_add_fuzz_target name)
     math(EXPR timeout "${fuzz_SECONDS} + 60") # for one slow input and the exit
     add_executable(${name} ${fuzz_SOURCES})
     add_dependencies(sp_fuzz ${name})
-    target_link_libraries(${name} PRIVATE sp_flags sp_static)
+    target_link_libraries(${name} PRIVATE sp_flags sp_tested)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     # libFuzzer adds new inputs to the first folder and only reads the others.
     set(corpus ${CMAKE_CURRENT_BINARY_DIR}/${name}.corpus)

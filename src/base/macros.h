@@ -17,6 +17,12 @@
 #endif
 /* A call whose result is ignored is a warning. */
 #define SP_NODISCARD __attribute__((warn_unused_result))
+/* A variable that is read without the global offset table; SP_SHARED_TESTS lets tests link it. */
+#if defined(SP_SHARED_TESTS)
+#define SP_HIDDEN
+#else
+#define SP_HIDDEN __attribute__((visibility("hidden")))
+#endif
 #define SP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define SP_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define SP_CONTAINER_OF(ptr, type, member)                                                         \

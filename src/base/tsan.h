@@ -31,8 +31,8 @@ static inline void sp_tsan_acquire(const volatile void *address)
 #else
 /* NULL without ThreadSanitizer. Variables, since gcc loses the expectation below for the address of
  * a weak function; hidden, so that they are read without the global offset table. */
-extern void (*const sp__tsan_release_call)(void *address) __attribute__((visibility("hidden")));
-extern void (*const sp__tsan_acquire_call)(void *address) __attribute__((visibility("hidden")));
+extern void (*const sp__tsan_release_call)(void *address) SP_HIDDEN;
+extern void (*const sp__tsan_acquire_call)(void *address) SP_HIDDEN;
 
 /* Everything the calling thread did so far happens before what follows an acquire of the address.
  */

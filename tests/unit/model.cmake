@@ -83,7 +83,7 @@ endforeach()
 
 # One run per function, since soak tests every float: the longest ones start first.
 add_executable(test_math_accuracy ops/cpu/test_math_accuracy.c)
-target_link_libraries(test_math_accuracy PRIVATE sp_model_fixture sp_test_support sp_static m)
+target_link_libraries(test_math_accuracy PRIVATE sp_model_fixture sp_test_support sp_tested m)
 foreach(function acos acosh asin asinh atan atanh cos cosh elu erf exp log sigmoid sin sinh softplus tan tanh)
     sp_add_test_run(test_math_accuracy_${function} PROGRAM test_math_accuracy LABELS ops
         ARGS ${function}_is_accurate_everywhere)
