@@ -26,12 +26,18 @@ typedef struct sp_gpu_report {
     int64_t most; /* the limit + 1 */
 } sp_gpu_report;
 
+/* A part of a text, compressed: a deflate stream (RFC 1951). */
+typedef struct sp_gpu_text {
+    const unsigned char *deflated;
+    size_t deflated_bytes;
+    size_t bytes; /* of the text */
+} sp_gpu_text;
+
 typedef struct sp_gpu_program {
-    const char *name;     /* in messages and names of cache files */
-    const char *prologue; /* what several programs begin with, or NULL */
-    const char *source;   /* what follows: CUDA C++, zero-terminated, without includes */
-    /* What '$' and a letter or digit from '0' on are in both texts; or NULL: no text has them. */
-    const char *const *words;
+    const char *name; /* in messages and names of cache files */
+    /* CUDA C++ without includes: zero-terminated, or NULL and in two parts. */
+    const char *source;
+    const sp_gpu_text *parts[2];
     const unsigned char *binary; /* a fatbinary, or NULL in a build without nvcc */
     size_t binary_bytes;
     uint32_t kernel_count; /* the indices of its kernels are below */

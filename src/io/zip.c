@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "io/inflate.h"
+#include "base/inflate.h"
 
 enum {
     LOCAL_SIGNATURE = 0x04034b50,

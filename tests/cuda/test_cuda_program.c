@@ -212,6 +212,46 @@ TEST(a_kernel_may_have_all_shared_memory_of_the_device_or_is_an_error)
     end(&f);
 }
 
+/* Two stored blocks, 'FAKE\nfirst 8\n' and 'second 8\n'. */
+static const unsigned char first_part[] = {1,    13,  0,   242, 255, 'F', 'A', 'K', 'E',
+                                           '\n', 'f', 'i', 'r', 's', 't', ' ', '8', '\n'};
+static const unsigned char second_part[] = {1,   9,   0,   246, 255, 's', 'e',
+                                            'c', 'o', 'n', 'd', ' ', '8', '\n'};
+
+TEST(a_source_in_compressed_parts_is_their_text_in_order)
+{
+    static const sp_gpu_text parts[] = {{first_part, sizeof first_part, 13},
+                                        {second_part, sizeof second_part, 9}};
+    static const sp_gpu_program in_parts = {
+        .name = "parts", .parts = {&parts[0], &parts[1]}, .kernel_count = 3};
+    fixture f;
+    begin(&f);
+    char *text;
+    REQUIRE_OK(sp__cuda_program_text(&in_parts, &text));
+    CHECK_EQ_STR(text, image);
+    sp_free(text);
+    CUfunction function = NULL;
+    CHECK_OK(ask(&f, &in_parts, 1, &function));
+    CHECK(function != NULL);
+    CHECK_EQ_U64(compilations_of(&f), 1);
+    end(&f);
+}
+
+TEST(a_part_that_is_no_stream_of_its_text_is_corrupt)
+{
+    static const sp_gpu_text parts[] = {{first_part, sizeof first_part, 13},
+                                        {second_part, sizeof second_part, 10}};
+    static const sp_gpu_program wrong = {
+        .name = "wrong", .parts = {&parts[0], &parts[1]}, .kernel_count = 3};
+    fixture f;
+    begin(&f);
+    CUfunction function = NULL;
+    CHECK_STATUS(ask(&f, &wrong, 0, &function), SP_CORRUPT);
+    CHECK_MESSAGE("the text of the kernels 'wrong': malformed compressed data");
+    CHECK_EQ_U64(compilations_of(&f), 0);
+    end(&f);
+}
+
 TEST(a_source_that_does_not_compile_is_an_error_with_the_compiler_s_log)
 {
     static const sp_gpu_program wrong = {.name = "wrong", .source = "no fake", .kernel_count = 3};

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "fuzz.h"
-#include "io/inflate.h"
+#include "base/inflate.h"
 #include "io/zip.h"
 
 static void read_archive(const uint8_t *data, size_t size)

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/inflate.h"
 #include "base/macros.h"
 #include "device/cuda/cuda_disk_cache.h"
 #include "device/cuda/cuda_nvrtc.h"
@@ -64,44 +65,36 @@ void sp__cuda_programs_close(sp_cuda_programs *programs)
 
 /* ---- loading, outside the lock ---- */
 
-/* Copies at most so many characters to `to`, or only counts them if it is NULL. Returns their
- * number. */
-static size_t characters_append(const char *from, size_t most, char *to)
+/* The parts of a program's text, joined; `text` has their bytes and one more. */
+static sp_status parts_inflate(const sp_gpu_program *program, char *text)
 {
-    size_t length = 0;
-    for (; length < most && from[length] != '\0'; length++) {
-        if (to != NULL) to[length] = from[length];
+    for (size_t i = 0; i < SP_COUNT_OF(program->parts); i++) {
+        const sp_gpu_text *part = program->parts[i];
+        SP_TRY(sp__inflate(part->deflated, part->deflated_bytes, text, part->bytes));
+        text += part->bytes;
     }
-    return length;
+    *text = '\0';
+    return SP_OK;
 }
 
-/* The same with a part of the text, whose words are written in full. */
-static size_t text_append(const sp_gpu_program *program, const char *part, char *to)
+sp_status sp__cuda_program_text(const sp_gpu_program *program, char **out)
 {
-    size_t length = 0;
-    for (const char *at = part; *at != '\0'; at++) {
-        char *end = to != NULL ? to + length : NULL;
-        const bool is_word = program->words != NULL && *at == '$';
-        const char *piece = is_word ? program->words[*++at - '0'] : at;
-        length += characters_append(piece, is_word ? SIZE_MAX : 1, end);
-    }
-    return length;
-}
-
-char *sp__cuda_program_text(const sp_gpu_program *program)
-{
-    const char *prologue = program->prologue != NULL ? program->prologue : "";
-    const size_t first = text_append(program, prologue, NULL);
-    const size_t second = text_append(program, program->source, NULL);
-    char *text = sp_malloc(first + second + 1);
+    const char *source = program->source;
+    const size_t bytes =
+        source != NULL ? strlen(source) : program->parts[0]->bytes + program->parts[1]->bytes;
+    char *text = sp_malloc(bytes + 1);
     if (text == NULL) {
-        (void)sp__fail(SP_OUT_OF_MEMORY, "no memory to compile the kernels '%s'", program->name);
-        return NULL;
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile the kernels '%s'", program->name);
     }
-    (void)text_append(program, prologue, text);
-    (void)text_append(program, program->source, text + first);
-    text[first + second] = '\0';
-    return text;
+    sp_status status = SP_OK;
+    if (source != NULL) memcpy(text, source, bytes + 1);
+    else status = parts_inflate(program, text);
+    if (status != SP_OK) {
+        sp_free(text);
+        return sp__fail_prefix(status, "the text of the kernels '%s': ", program->name);
+    }
+    *out = text;
+    return SP_OK;
 }
 
 /* An image compiled for this GPU, to be freed by the caller: from the disk cache, or a new one. */
@@ -128,8 +121,8 @@ static sp_status program_compile(const sp_cuda_programs *programs, const sp_gpu_
                                "the kernels '%s' have no code for this GPU (%s): ", program->name,
                                programs->architecture);
     }
-    char *text = sp__cuda_program_text(program);
-    if (text == NULL) return SP_OUT_OF_MEMORY;
+    char *text;
+    SP_TRY(sp__cuda_program_text(program, &text));
     const sp_status status = text_compile(programs, program, text, compiler, image);
     sp_free(text);
     return status;

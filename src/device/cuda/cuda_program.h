@@ -36,7 +36,8 @@ void sp__cuda_programs_close(sp_cuda_programs *programs);
 sp_status sp__cuda_program_function(sp_cuda_programs *programs, const sp_gpu_kernel *kernel,
                                     CUfunction *out);
 
-/* The program's whole text, to be freed; NULL: SP_OUT_OF_MEMORY. */
-char *sp__cuda_program_text(const sp_gpu_program *program);
+/* The program's whole text, zero-terminated, to be freed. SP_OUT_OF_MEMORY; SP_CORRUPT if a part is
+ * no deflate stream of its text. */
+sp_status sp__cuda_program_text(const sp_gpu_program *program, char **out);
 
 #endif

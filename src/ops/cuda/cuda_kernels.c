@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of CUDA kernels. */
 #include "ops/cuda/cuda_launch.h"
-#include "ops/cuda/words.h"
-
-#define WORD_LETTER(letter, text) [(letter) - '0'] = text,
-const char *const sp__cuda_words['z' - '0' + 1] = {SP_CUDA_WORD_LIST(WORD_LETTER)};
-#undef WORD_LETTER
 
 /* Indices in their programs; the variants have those after them. */
 #define INDEX_OF(kernel, constants, launch) INDEX_##kernel,

@@ -25,9 +25,6 @@ SP_CUDA_TENSOR_VARIANT_LIST(SP_CUDA_VARIANT_DECLARE)
 #undef SP_CUDA_VARIANT_DECLARE
 
 /* What all programs' texts begin with. */
-extern const char sp__cuda_prologue[];
-
-/* What the texts abbreviate, by letter or digit from '0' on (ops/cuda/words.h). */
-extern const char *const sp__cuda_words[];
+extern const sp_gpu_text sp__cuda_prologue;
 
 #endif

@@ -2,12 +2,13 @@
 /* One program as data of the library: its source, and nvcc's binary if the build had nvcc. Included
  * by a file for each program that program.cmake writes; parameters SP_NAME, SP_KERNELS, its list,
  * and SP_SOURCE_BYTES and SP_BINARY_BYTES, files that have the bytes as numbers, the latter perhaps
- * not defined. */
+ * not defined. The source is deflated, and its file defines SP_TEXT_BYTES. */
 #include "ops/cuda/cuda_kernels.h"
 
-static const char source[] = {
+static const unsigned char deflated[] = {
 #include SP_SOURCE_BYTES
-    0};
+};
+static const sp_gpu_text source = {deflated, sizeof(deflated), SP_TEXT_BYTES};
 
 #if defined(SP_BINARY_BYTES)
 static const unsigned char binary[] = {
@@ -33,9 +34,7 @@ enum {
 };
 
 const sp_gpu_program PASTE(sp__cuda_program_, SP_NAME) = {.name = "streampool_" TEXT(SP_NAME),
-                                                          .prologue = sp__cuda_prologue,
-                                                          .source = source,
-                                                          .words = sp__cuda_words,
+                                                          .parts = {&sp__cuda_prologue, &source},
                                                           .binary = BINARY,
                                                           .binary_bytes = BINARY_SIZE,
                                                           .kernel_count = KERNELS,

@@ -42,9 +42,9 @@ endif()
 
 set(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
 set(join ${PROJECT_SOURCE_DIR}/cmake/join.cmake)
-# The library has the text without comments, and frequent words of it abbreviated.
+# The library has the text without comments, compressed.
 set(shorten ${PROJECT_SOURCE_DIR}/cmake/shorten.cmake)
-set(words ${CMAKE_CURRENT_SOURCE_DIR}/cuda/words.h)
+set(deflate ${PROJECT_SOURCE_DIR}/cmake/deflate.cmake)
 
 # The compiler's targets: those from `first` on. Later GPUs compile the PTX of the oldest one.
 function(sp_cuda_targets first out)
@@ -69,23 +69,27 @@ set(common cuda/arch/prelude.cuh element_ops.h pack_format.h kernel_constants.h 
     cuda/arch/threads.cuh cuda/arch/number.cuh math/math_f32.h cuda/arch/math.cuh)
 list(TRANSFORM common PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 
-# Writes <to>, the parts joined, and <to>.inc, the same without comments as bytes.
+# Writes <to>, the parts joined, and <to>.inc, the same without comments as compressed bytes.
 function(sp_embed_text to)
     add_custom_command(
         OUTPUT ${to} ${to}.inc
         COMMAND ${CMAKE_COMMAND} "-DFROM=${ARGN}" -DTO=${to} -P ${join}
-        COMMAND ${CMAKE_COMMAND} -DFROM=${to} -DTO=${to}.short -DWORDS=${words} -P
-            ${shorten}
-        COMMAND ${CMAKE_COMMAND} -DFROM=${to}.short -DTO=${to}.inc -P ${embed}
-        DEPENDS ${ARGN} ${join} ${shorten} ${words} ${embed}
+        COMMAND ${CMAKE_COMMAND} -DFROM=${to} -DTO=${to}.short -P ${shorten}
+        COMMAND ${CMAKE_COMMAND} -DFROM=${to}.short -DTO=${to}.inc -P ${deflate}
+        DEPENDS ${ARGN} ${join} ${shorten} ${deflate}
         COMMENT "Embedding a text of CUDA kernels"
         VERBATIM)
 endfunction()
 
 set(prologue ${CMAKE_CURRENT_BINARY_DIR}/cuda_prologue)
 sp_embed_text(${prologue}.cuh ${common})
-file(CONFIGURE OUTPUT ${prologue}.c CONTENT
-    "#include \"ops/cuda/cuda_kernels.h\"\nconst char sp__cuda_prologue[] = {\n#include \"${prologue}.cuh.inc\"\n0};\n")
+file(CONFIGURE OUTPUT ${prologue}.c CONTENT [[
+#include "ops/cuda/cuda_kernels.h"
+static const unsigned char deflated[] = {
+#include "@prologue@.cuh.inc"
+};
+const sp_gpu_text sp__cuda_prologue = {deflated, sizeof(deflated), SP_TEXT_BYTES};
+]] @ONLY)
 target_sources(sp_ops PRIVATE ${prologue}.c ${prologue}.cuh ${prologue}.cuh.inc)
 set_source_files_properties(${prologue}.c PROPERTIES OBJECT_DEPENDS ${prologue}.cuh.inc)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decompression of deflate (RFC 1951), as used by zip archives. Decision 0018 says why the
- * library has its own implementation. */
-#ifndef SP_IO_INFLATE_H
-#define SP_IO_INFLATE_H
+/* Decompression of deflate (RFC 1951), as used by zip archives and by the text of GPU kernels.
+ * Decision 0018 says why the library has its own implementation. */
+#ifndef SP_BASE_INFLATE_H
+#define SP_BASE_INFLATE_H
 
 #include <stddef.h>
 

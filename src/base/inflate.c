@@ -2,7 +2,7 @@
 /* Deflate: blocks that are stored, or coded by two Huffman codes: of literals and lengths, and of
  * distances. Codes are canonical, so a code is given by the number of codes of each length and the
  * symbols in order of their codes; decoding reads one bit at a time. */
-#include "io/inflate.h"
+#include "base/inflate.h"
 
 #include <stdbool.h>
 #include <stdint.h>

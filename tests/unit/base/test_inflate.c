@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decompression of streams that zlib made from data that this test generates too. */
-#include "io/inflate.h"
+#include "base/inflate.h"
 
 #include <stdlib.h>
 #include <string.h>
