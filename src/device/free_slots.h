@@ -13,7 +13,12 @@
 /* A power of two; few under the controlled scheduler. */
 #define SP_KEPT_SLOTS SP_SPIN_TURNS(SP_LANES)
 
-enum { SP_KEPT_NONE, SP_KEPT_FREE, SP_KEPT_LEFT /* while threads wait, for a quantum */ };
+enum {
+    SP_KEPT_NONE,
+    SP_KEPT_FREE,
+    SP_KEPT_LEFT,    /* while threads wait, for a quantum */
+    SP_KEPT_KIND = 3 /* the bits above: when it was left (exec/run_tenure.h) */
+};
 
 typedef struct sp_kept_slot {
     SP_CACHE_ALIGNED sp_atomic_u32 state; /* of the slot that the lane keeps */

@@ -66,6 +66,11 @@ uint32_t sp__run_slots_free_locked(const sp_run_slots *slots)
     return free;
 }
 
+static uint32_t kept_kind(uint32_t state)
+{
+    return state & SP_KEPT_KIND;
+}
+
 /* A slot that is kept for others, unless waiters of the mask wait, for which it is meant then. */
 static bool kept_steal(sp_run_slots *slots, uint64_t word, uint64_t waiters)
 {
@@ -140,11 +145,17 @@ static bool free_release(sp_run_slots *slots, uint64_t mask)
 
 /* ---- acquire ---- */
 
+void sp__run_slots_note_return(sp_run_slots *slots, sp_run_tenure *tenure)
+{
+    if (!sp__run_tenure_return(tenure) || SP_PLANTED(deserted_for_ever)) return;
+    if (sp_load_relaxed(&slots->is_deserted) != 0) sp_store_relaxed(&slots->is_deserted, 0);
+}
+
 /* A free slot, while others wait: by a thread that has returned, or by a newcomer. */
-static SP_NOINLINE void note_return(void)
+static SP_NOINLINE void note_return(sp_run_slots *slots)
 {
     sp_thread_record *record = sp__thread_record();
-    if (record != NULL) sp__run_tenure_return(&record->tenure);
+    if (record != NULL) sp__run_slots_note_return(slots, &record->tenure);
 }
 
 static bool is_counted(const sp_run_terms *terms)
@@ -159,7 +170,8 @@ static SP_NOINLINE bool counted_acquire(sp_run_slots *slots, const sp_run_terms 
         sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(slots, terms), 0);
     if (has_slot) sp__run_line_count_locked(slots, terms);
     sp_mutex_unlock(&slots->lock);
-    if (has_slot && sp__run_word_threads(sp_load_relaxed(&slots->free.word)) != 0) note_return();
+    if (has_slot && sp__run_word_threads(sp_load_relaxed(&slots->free.word)) != 0)
+        note_return(slots);
     return has_slot;
 }
 
@@ -168,10 +180,10 @@ bool sp__run_slots_try_acquire(sp_run_slots *slots, const sp_run_terms *terms)
     uint64_t word;
     if (SP_UNLIKELY(is_counted(terms))) return counted_acquire(slots, terms);
     const uint32_t kept = terms != NULL ? kept_take(kept_of(slots, terms)) : SP_KEPT_NONE;
-    if (kept == SP_KEPT_LEFT) note_return();
+    if (kept_kind(kept) == SP_KEPT_LEFT) note_return(slots);
     if (SP_LIKELY(kept != SP_KEPT_NONE)) return true;
     if (!free_acquire(slots, &word)) return kept_steal(slots, word, ANY_WAITER);
-    if (sp__run_word_threads(word) != 0) note_return();
+    if (sp__run_word_threads(word) != 0) note_return(slots);
     return true;
 }
 
@@ -249,14 +261,22 @@ static sp_wait_entry *pass_on(sp_run_slots *slots, const sp_run_terms *terms,
 }
 
 /* What the owner does with a slot for which others wait. */
-static sp_release_action action_choose(const sp_run_terms *terms, uint64_t word, uint64_t *held_ns)
+static sp_release_action action_choose(const sp_run_slots *slots, const sp_run_terms *terms,
+                                       uint64_t word, uint64_t *held_ns)
 {
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_RELEASE_CALL;
-    const sp_release_action action = sp__run_tenure_release(&record->tenure, held_ns);
+    const bool may_leave = sp_load_relaxed(&slots->is_deserted) == 0 || SP_PLANTED(owner_expected);
+    const sp_release_action action = sp__run_tenure_release(&record->tenure, may_leave, held_ns);
     const bool is_high = terms != NULL && terms->priority == SP_PRIORITY_HIGH;
     const bool is_overdue = (word & SP_RUN_URGENT) != 0 && !is_high && !SP_PLANTED(not_urgent);
     return action == SP_RELEASE_LEAVE && is_overdue ? SP_RELEASE_CALL_AND_STAY : action;
+}
+
+/* The thread has a record, or would not leave its slot. */
+static bool kept_leave(sp_run_slots *slots, const sp_run_terms *terms, uint64_t mask)
+{
+    return kept_put(slots, terms, sp__run_tenure_left_state(&sp__thread_record()->tenure), mask);
 }
 
 static SP_NOINLINE sp_wait_entry *contended_release(sp_run_slots *slots, const sp_run_terms *terms)
@@ -266,9 +286,9 @@ static SP_NOINLINE sp_wait_entry *contended_release(sp_run_slots *slots, const s
     const uint64_t waiters = SP_PLANTED(submitted_left) ? ANY_CLAIM : ANY_CLAIM_OR_SUBMITTED;
     const uint64_t mask = waiters + (SP_PLANTED(left_unwatched) ? 0 : SP_RUN_WATCHED);
     const sp_release_action action =
-        (word & ANY_WAITER) != 0 ? action_choose(terms, word, &held_ns) : SP_RELEASE_CALL;
+        (word & ANY_WAITER) != 0 ? action_choose(slots, terms, word, &held_ns) : SP_RELEASE_CALL;
     const bool may_leave = action == SP_RELEASE_LEAVE && !is_counted(terms);
-    if (may_leave && kept_put(slots, terms, SP_KEPT_LEFT, mask)) return NULL;
+    if (may_leave && kept_leave(slots, terms, mask)) return NULL;
     if (may_leave && free_release(slots, mask)) return NULL;
     return pass_on(slots, terms, action, held_ns);
 }
@@ -280,13 +300,26 @@ sp_wait_entry *sp__run_slots_release(sp_run_slots *slots, const sp_run_terms *te
     return free_release(slots, ANY_WAITER) ? NULL : contended_release(slots, terms);
 }
 
+/* ---- owners that do not come back ---- */
+
+void sp__run_slots_note_deserted(sp_run_slots *slots)
+{
+    const uint64_t now = sp_clock_now();
+    for (uint32_t i = 0; i < SP_KEPT_SLOTS; i++) {
+        const uint32_t state = sp_load_relaxed(&slots->free.kept[i].state);
+        if (kept_kind(state) != SP_KEPT_LEFT || !sp__run_tenure_is_overdue(state, now)) continue;
+        sp_store_relaxed(&slots->is_deserted, 1);
+        return;
+    }
+}
+
 /* A slot that is left for a quantum stays with its owner, unless all are wanted. */
 static bool kept_sweep(sp_kept_slot *kept, bool wants_left)
 {
     /* Sequentially consistent, as the change of the word before it: the owner in kept_put sees that
      * change, or its slot is seen here. */
     uint32_t state = sp_load_seq_cst(&kept->state);
-    if (state == SP_KEPT_NONE || (state == SP_KEPT_LEFT && !wants_left)) return false;
+    if (state == SP_KEPT_NONE || (kept_kind(state) == SP_KEPT_LEFT && !wants_left)) return false;
     if (wants_left) return kept_take(kept) != SP_KEPT_NONE;
     return sp_cas_acquire(&kept->state, &state, SP_KEPT_NONE);
 }

@@ -26,7 +26,9 @@
  * is awake and claims a slot. A thread that did not return soon the last time calls at once. A slot
  * that is left free for good is found by the watcher, which looks every two quanta. That is the
  * first thread that has come since there was none: a time-out costs a third of a sleep. One that
- * sleeps is only woken to watch if a slot is left free before another comes.
+ * sleeps is only woken to watch if a slot is left free before another comes. Where an owner has not
+ * come back, others may not either, such as threads that all end now: until one does come back
+ * soon, each release calls.
  *
  * Submitted runs need no wake-up: a release passes the slot to the one that is next. So they need
  * no more slots than there are cores, and those of one priority have no more: the others are for
@@ -50,6 +52,7 @@
 #include "base/macros.h"
 #include "base/mutex.h"
 #include "device/free_slots.h"
+#include "device/thread_record.h"
 #include "exec/wait_queue.h"
 
 /* Submitted runs of a device that have not ended. */
@@ -176,6 +179,9 @@ typedef struct sp_run_slots {
     sp_run_flow own SP_GUARDED_BY(lock);    /* of requests without one */
     sp_wait_queue claims SP_GUARDED_BY(lock);
     sp_run_request *watcher SP_GUARDED_BY(lock); /* a queued thread, or NULL: there is none */
+    /* 1: an owner has not come back to the slot that it had left, and none has come back soon
+     * since. Relaxed: a hint. */
+    sp_atomic_u32 is_deserted;
     uint32_t called SP_GUARDED_BY(lock); /* threads that were called and have not answered yet */
     uint32_t urgent SP_GUARDED_BY(lock); /* queued threads of high priority */
     /* Submitted runs that have a slot, by priority: at most `width` of each. */
@@ -201,6 +207,9 @@ sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *request, bool 
  * the first of them: the caller resumes them (sp__wait_entry_resume), with no lock held. Else NULL.
  */
 SP_NODISCARD sp_wait_entry *sp__run_slots_release(sp_run_slots *slots, const sp_run_terms *terms);
+
+/* The calling thread, whose tenure it is, asks for a slot while others wait. */
+void sp__run_slots_note_return(sp_run_slots *slots, sp_run_tenure *tenure);
 
 /* Around the life of a submitted run. SP_BUSY if there are as many as may be. */
 sp_status sp__run_slots_admit(sp_run_slots *slots);

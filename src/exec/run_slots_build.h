@@ -44,6 +44,9 @@ void sp__run_slots_sweep(sp_run_slots *slots, bool wants_left, sp_resume_list *r
 /* Slots that are free for any thread, and kept ones. */
 uint32_t sp__run_slots_free_locked(const sp_run_slots *slots) SP_REQUIRES(&slots->lock);
 
+/* The watcher looks: if an owner has not come back, others are not expected to. */
+void sp__run_slots_note_deserted(sp_run_slots *slots);
+
 /* ---- run_line.c ---- */
 
 /* Adds the request to its queue, as the newest one or the oldest. A new thread becomes the watcher,

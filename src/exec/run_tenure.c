@@ -2,6 +2,7 @@
 #include "exec/run_tenure.h"
 
 #include "base/clock.h"
+#include "device/free_slots.h"
 #include "exec/run_slots.h"
 
 /* To return soon is to return sooner than another thread could be woken. */
@@ -9,12 +10,28 @@
 /* How often the clock is read for a thread that keeps its slot, in time and at least in runs. */
 #define OBSERVE_NS (SP_RUN_QUANTUM_NS / 8)
 #define OBSERVE_RUNS 16u
+/* Of the time in the state of a kept slot, which begins anew after an hour. */
+#define TIME_UNIT_NS 4096u
+/* More than the age of the last observed release. */
+#define OVERDUE_NS (2 * OBSERVE_NS)
 
-void sp__run_tenure_return(sp_run_tenure *tenure)
+uint32_t sp__run_tenure_left_state(const sp_run_tenure *tenure)
 {
-    if (tenure->released == 0) return;
+    return (uint32_t)(tenure->observed / TIME_UNIT_NS) * (SP_KEPT_KIND + 1) + SP_KEPT_LEFT;
+}
+
+bool sp__run_tenure_is_overdue(uint32_t left_state, uint64_t now)
+{
+    const uint32_t as_now = (uint32_t)(now / TIME_UNIT_NS) * (SP_KEPT_KIND + 1) + SP_KEPT_LEFT;
+    return (as_now - left_state) / (SP_KEPT_KIND + 1) > OVERDUE_NS / TIME_UNIT_NS;
+}
+
+bool sp__run_tenure_return(sp_run_tenure *tenure)
+{
+    if (tenure->released == 0) return false;
     tenure->returns_soon = sp_clock_now() - tenure->released < SOON_NS;
     tenure->released = 0;
+    return tenure->returns_soon;
 }
 
 void sp__run_tenure_begin(sp_run_tenure *tenure, uint64_t now)
@@ -41,21 +58,21 @@ static uint64_t tenure_end(sp_run_tenure *tenure, uint64_t now)
     return held_ns != 0 ? held_ns : 1;
 }
 
-sp_release_action sp__run_tenure_release(sp_run_tenure *tenure, uint64_t *held_ns)
+sp_release_action sp__run_tenure_release(sp_run_tenure *tenure, bool may_leave, uint64_t *held_ns)
 {
+    const bool returns_soon = tenure->returns_soon && may_leave;
     *held_ns = 0;
-    if (tenure->returns_soon && tenure->skipped < tenure->stride) {
+    if (returns_soon && tenure->skipped < tenure->stride) {
         tenure->skipped++;
         return SP_RELEASE_LEAVE;
     }
     const uint64_t now = sp_clock_now();
     tenure->released = now;
     if (tenure->since == 0) sp__run_tenure_begin(tenure, now);
-    if (tenure->returns_soon &&
-        (now - tenure->since < SP_RUN_QUANTUM_NS || SP_PLANTED(no_quantum))) {
+    if (returns_soon && (now - tenure->since < SP_RUN_QUANTUM_NS || SP_PLANTED(no_quantum))) {
         tenure_observe(tenure, now);
         return SP_RELEASE_LEAVE;
     }
     *held_ns = tenure_end(tenure, now);
-    return tenure->returns_soon ? SP_RELEASE_CALL_AND_STAY : SP_RELEASE_CALL;
+    return returns_soon ? SP_RELEASE_CALL_AND_STAY : SP_RELEASE_CALL;
 }

@@ -12,12 +12,19 @@ typedef enum sp_release_action {
     SP_RELEASE_CALL_AND_STAY /* it does, but its quantum is over */
 } sp_release_action;
 
+/* The state of a kept slot that the thread leaves now (device/free_slots.h), with the time, as far
+ * as it is known: of the last observed release. */
+uint32_t sp__run_tenure_left_state(const sp_run_tenure *tenure);
+/* Whether a slot in that state was left longer ago than its owner would stay away. */
+bool sp__run_tenure_is_overdue(uint32_t left_state, uint64_t now);
+
 /* A quantum begins. */
 void sp__run_tenure_begin(sp_run_tenure *tenure, uint64_t now);
-/* The thread asks for a slot while others wait for one. */
-void sp__run_tenure_return(sp_run_tenure *tenure);
-/* The thread has a slot that others wait for, and releases it. If its tenure ends, *held_ns is how
- * long that took, at least 1; else 0. */
-sp_release_action sp__run_tenure_release(sp_run_tenure *tenure, uint64_t *held_ns);
+/* The thread asks for a slot while others wait for one. True if it has come back soon. */
+bool sp__run_tenure_return(sp_run_tenure *tenure);
+/* The thread has a slot that others wait for, and releases it. `may_leave` false: it is not
+ * expected back soon, although it was the last time. If its tenure ends, *held_ns is how long that
+ * took, at least 1; else 0. */
+sp_release_action sp__run_tenure_release(sp_run_tenure *tenure, bool may_leave, uint64_t *held_ns);
 
 #endif

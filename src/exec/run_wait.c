@@ -75,6 +75,7 @@ static bool watch(sp_run_slots *slots, sp_run_request *request)
     request->watches = is_watcher;
     if (slots->watcher == request && sp__run_slots_free_locked(slots) > slots->called) {
         called = sp__run_thread_call_locked(slots);
+        sp__run_slots_note_deserted(slots);
     }
     sp_parker *watcher = sp__run_line_find_watcher_locked(slots);
     sp_mutex_unlock(&slots->lock);
@@ -207,7 +208,7 @@ SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *re
     if (record == NULL) return SP_OUT_OF_MEMORY;
     request->entry.resume = thread_grant;
     request->parker = &record->parker;
-    sp__run_tenure_return(&record->tenure);
+    sp__run_slots_note_return(slots, &record->tenure);
     /* Before it is queued: who takes it may give it back, to be in no group. */
     const uint32_t yields = request->group != NULL ? BATCH_YIELDS : 0;
     bool has_slot, watches;

@@ -265,6 +265,87 @@ static void subject_slots_fair(void *arg)
     sp__subject_end();
 }
 
+/* ---- owners that do not come back ---- */
+
+static const sp_run_terms first_lane = {.lane = 0};
+
+static void release_on_lane(calls_world *w)
+{
+    sp__thread_record()->tenure.returns_soon = true;
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, &first_lane));
+}
+
+static void leave_lane_to_two(void *arg)
+{
+    calls_world *w = arg;
+    wait_until_queued(w, 2);
+    release_on_lane(w);
+}
+
+/* A slot that the owner has left long ago. */
+static void desert_to_two(void *arg)
+{
+    calls_world *w = arg;
+    wait_until_queued(w, 2);
+    const uint64_t now = sp_clock_now();
+    sp__thread_record()->tenure = (sp_run_tenure){
+        .since = now, .observed = now - SP_RUN_QUANTUM_NS, .stride = 1, .returns_soon = true};
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, &first_lane));
+}
+
+/* Who finds a slot that was left for long does not leave it in its turn: the other is called at
+ * once. */
+static void use_deserted(void *arg)
+{
+    calls_world *w = arg;
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, &first_lane) == SP_OK);
+    const bool is_deserted = sp_load_relaxed(&w->slots.is_deserted) != 0;
+    compute(w);
+    release_on_lane(w);
+    SP_SCHED_ASSERT(!is_deserted || sp__run_slots_waiting(&w->slots) == 0);
+}
+
+static void subject_slots_deserted(void *arg)
+{
+    (void)arg;
+    calls_world w;
+    calls_begin(&w);
+    sp__subject_run((const sp_thread_fn[]){desert_to_two, use_deserted, use_deserted}, 3, &w);
+    calls_end(&w, 2);
+}
+
+/* An owner that comes back soon, while others wait, is expected to again, and so are others. */
+static void come_back(void *arg)
+{
+    calls_world *w = arg;
+    sp_store_relaxed(&w->slots.is_deserted, 1);
+    leave_lane_to_two(w);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, &first_lane) == SP_OK);
+    const sp_run_tenure *tenure = &sp__thread_record()->tenure;
+    const bool came_soon = tenure->released == 0 && tenure->returns_soon;
+    SP_SCHED_ASSERT(!came_soon || sp_load_relaxed(&w->slots.is_deserted) == 0);
+    compute(w);
+    sp__thread_record()->tenure.returns_soon = false;
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, &first_lane));
+}
+
+static void use_on_lane(void *arg)
+{
+    calls_world *w = arg;
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, &first_lane) == SP_OK);
+    compute(w);
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, &first_lane));
+}
+
+static void subject_slots_come_back(void *arg)
+{
+    (void)arg;
+    calls_world w;
+    calls_begin(&w);
+    sp__subject_run((const sp_thread_fn[]){come_back, use_on_lane, use_on_lane}, 3, &w);
+    calls_end(&w, 3);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_slot_calls[] = {
@@ -308,5 +389,15 @@ const sp_subject sp__subjects_slot_calls[] = {
      .thread_count = 3,
      .planted = "no_quantum forget_claim",
      .options = SP_SPINNERS},
+    {.name = "slots_deserted",
+     .test = subject_slots_deserted,
+     .thread_count = 3,
+     .planted = "owner_expected",
+     .options = SP_SLEEPERS},
+    {.name = "slots_come_back",
+     .test = subject_slots_come_back,
+     .thread_count = 3,
+     .planted = "deserted_for_ever",
+     .options = SP_SLEEPERS},
     {0},
 };

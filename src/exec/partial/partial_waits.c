@@ -110,7 +110,7 @@ sp_status sp__partial_waits_check(const sp_rt_future *run)
 static sp_status slot_wait(sp_rt_future *run, bool *has_slot)
 {
     sp_run_tenure *tenure = &sp__thread_record()->tenure;
-    sp__run_tenure_return(tenure);
+    sp__run_slots_note_return(run->slots, tenure);
     wait_prepare(run, NULL);
     run->request.queued_ns = run->request.granted_ns = 0;
     SP_TRY(sp__run_slots_submit(run->slots, &run->request));
