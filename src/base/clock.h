@@ -10,6 +10,8 @@
 uint64_t sp_clock_now(void);
 /* CPU time that the calling thread has used. */
 uint64_t sp_clock_thread(void);
+/* CPU time that all threads of the process have used. A system call. */
+uint64_t sp_clock_process(void);
 void sp_clock_sleep(uint64_t duration_ns);
 
 /* The deadline `timeout_ns` from now; negative: none; 0: already past. */

@@ -92,8 +92,9 @@ static bool batch_lead(batch_caller *caller)
     sp_batch_plans *plans = sp__batch_plans_of(caller->entry);
     if (plans == NULL || !sp__stream_is_idle(caller->stream)) return false;
     sp_run_group *group = caller->line.group;
-    if (sp__run_group_expects(group)) sp_thread_yield();
-    sp_batch *batch = sp__batch_form(plans, caller->line.slots, group, &caller->request);
+    sp_run_slots *slots = caller->line.slots;
+    if (sp__run_group_expects(group)) (void)sp__run_yield(&slots->yields);
+    sp_batch *batch = sp__batch_form(plans, slots, group, &caller->request);
     sp__batch_builder_refill(caller->model, caller->entry);
     if (batch == NULL) return false;
     sp_error_scope scope;

@@ -22,6 +22,7 @@ void sp__run_slots_init(sp_run_slots *slots, uint32_t count, uint32_t width)
     SP_ASSERT(count > 0 && count <= SP_RUN_FIELD >> 2);
     *slots = (sp_run_slots){.count = count, .width = width};
     sp_store_relaxed(&slots->free.word, count * SP_RUN_ONE_FREE);
+    sp__run_yields_init(&slots->yields, width);
     sp_mutex_init(&slots->lock, SP_LOCK_RUN_SLOTS);
     sp_mutex_lock(&slots->lock);
     sp__wait_queue_init(&slots->claims);

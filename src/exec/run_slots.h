@@ -53,6 +53,7 @@
 #include "base/mutex.h"
 #include "device/free_slots.h"
 #include "device/thread_record.h"
+#include "exec/run_yield.h"
 #include "exec/wait_queue.h"
 
 /* Submitted runs of a device that have not ended. */
@@ -182,6 +183,7 @@ typedef struct sp_run_slots {
     /* 1: an owner has not come back to the slot that it had left, and none has come back soon
      * since. Relaxed: a hint. */
     sp_atomic_u32 is_deserted;
+    sp_run_yields yields;
     uint32_t called SP_GUARDED_BY(lock); /* threads that were called and have not answered yet */
     uint32_t urgent SP_GUARDED_BY(lock); /* queued threads of high priority */
     /* Submitted runs that have a slot, by priority: at most `width` of each. */

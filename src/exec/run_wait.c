@@ -152,8 +152,7 @@ static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool
         } else if (state == SP_RUN_CLAIMED && !has_lapsed && sp_clock_now() < awake_until) {
             sp_thread_yield();
         } else if (yields > 0 && state != SP_RUN_CLAIMED && !has_lapsed) {
-            yields--;
-            sp_thread_yield();
+            yields = sp__run_yield(&slots->yields) ? yields - 1 : 0;
         } else {
             const bool is_timed = state != SP_RUN_TAKEN && !has_lapsed;
             sp_parker_park(request->parker,

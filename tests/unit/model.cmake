@@ -31,7 +31,7 @@ foreach(suite IN ITEMS
     plan:plan_fuse_attention plan:plan_fuse_masks plan:fused_graphs
     plan:plan_key plan:segments plan:plan_blocks
     plan:plan_join plan:plan_mean plan:plan_slices plan:plan_strides plan:plan_view
-    exec:port_overlap exec:tensor_overlap exec:run_estimate exec:run_slots exec:wait_queue
+    exec:port_overlap exec:tensor_overlap exec:run_estimate exec:run_slots exec:run_yield exec:wait_queue
     batch:batch_judge batch:batch_ports batch:batch_time)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 folder)

@@ -238,6 +238,11 @@ uint64_t sp_clock_thread(void)
     return sp_clock_now();
 }
 
+uint64_t sp_clock_process(void)
+{
+    return sp_clock_now();
+}
+
 void sp_clock_sleep(uint64_t duration_ns)
 {
     sp_sched_thread *self = sp__engine.self;

@@ -7,18 +7,26 @@
 
 #include "base/cancel.h"
 
+static uint64_t clock_read(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 uint64_t sp_clock_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return clock_read(CLOCK_MONOTONIC);
 }
 
 uint64_t sp_clock_thread(void)
 {
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+    return clock_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t sp_clock_process(void)
+{
+    return clock_read(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void sp_clock_sleep(uint64_t duration_ns)
