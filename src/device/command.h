@@ -75,11 +75,14 @@ typedef struct sp_submission {
     uint32_t fault_count; /* number of leading waits whose fault makes this submission fail */
     const sp_command *commands;
     uint32_t command_count;
-    uint64_t thread; /* number of the submitting thread */
+    uint64_t thread; /* number of the submitting thread; 0: a call waits for the submission and
+                        returns its failure, which no synchronize is to report */
     uint64_t lease;  /* handle of the lease, 0: none. Failures of the lease affect only its later
                         untracked submissions (lease_faults.h) */
     bool is_untracked;
-    bool is_awaited; /* its submitter waits for it before it returns: see sp_queue.followed */
+    /* Its submitter waits for it before it returns, and returns its failure: see sp_queue.followed;
+     * sp__submit_plain and sp__submit_and_run make it one of no thread and no lease. */
+    bool is_awaited;
 } sp_submission;
 
 #if defined(SP_SCHED)

@@ -109,7 +109,7 @@ void sp__failure_log_add(sp_failure_log *log, uint64_t value, uint64_t thread, s
     log_append(log, &(sp_failure){.value = value,
                                   .thread = thread,
                                   .fault = fault,
-                                  .is_reported = fault == SP_FAULT_CANCELLED});
+                                  .is_reported = thread == 0 || fault == SP_FAULT_CANCELLED});
 }
 
 /* Number of records with a value below `value`. */
@@ -150,6 +150,32 @@ sp_fault sp__failure_log_take(sp_failure_log *log, uint64_t value, uint64_t thre
     list_pop(log, first);
     failure->is_reported = true;
     return failure->fault;
+}
+
+bool sp__failure_log_take_between(sp_failure_log *log, uint64_t after, uint64_t value,
+                                  uint64_t thread, bool *is_first)
+{
+    *is_first = true;
+    if (log->count == 0) return false;
+    uint32_t before = 0;
+    const uint32_t first = *list_first(log, thread);
+    uint32_t next = first;
+    for (; next != 0 && log->ring[next - 1].value <= after; next = log->ring[next - 1].next) {
+        before = next;
+    }
+    *is_first = before == 0;
+    if (next == 0 || log->ring[next - 1].value > value) return false;
+    if (*is_first) {
+        while (sp__failure_log_take(log, value, thread) != SP_NO_FAULT) {
+        }
+        return true;
+    }
+    for (; next != 0 && log->ring[next - 1].value <= value; next = log->ring[next - 1].next) {
+        log->ring[next - 1].is_reported = true;
+    }
+    log->ring[before - 1].next = next;
+    if (next == 0) log->ring[first - 1].last = before;
+    return true;
 }
 
 uint32_t sp__failure_log_unreported(const sp_failure_log *log, sp_fault *first)

@@ -19,9 +19,9 @@
 /* One failed submission. Indices are those of the ring, plus 1; 0: none. */
 typedef struct sp_failure {
     uint64_t value;
-    uint64_t thread; /* number of the thread that submitted it */
+    uint64_t thread; /* number of the thread that submitted it; 0: see sp_submission */
     sp_fault fault;
-    bool is_reported;  /* a synchronize of that thread has returned it, or it was cancelled */
+    bool is_reported;  /* a call of that thread has returned it, or will; or it was cancelled */
     uint32_t next;     /* the thread's next unreported failure */
     uint32_t last;     /* in the first of a list: the list's last */
     uint32_t in_chain; /* in the first of a list: the next list's first with the same hash */
@@ -37,9 +37,9 @@ typedef struct sp_failure_log {
     uint64_t forgotten; /* values up to this one may have failed without a record */
 } sp_failure_log;
 
-/* Notes a failure; values must be ascending. Without memory, or when the ring is full, the oldest
- * failure is forgotten, or this one if there is none. *retired: memory to free once the lock is
- * released, or NULL. */
+/* Notes a failure; values must be ascending. That of thread 0 is reported. Without memory, or when
+ * the ring is full, the oldest failure is forgotten, or this one if there is none. *retired: memory
+ * to free once the lock is released, or NULL. */
 void sp__failure_log_add(sp_failure_log *log, uint64_t value, uint64_t thread, sp_fault fault,
                          void **retired);
 
@@ -52,6 +52,11 @@ uint32_t sp__failure_log_count(const sp_failure_log *log, uint64_t after, uint64
 /* Takes the thread's oldest unreported failure if its value is at most `value`, and returns its
  * fault; SP_NO_FAULT if there is none. */
 sp_fault sp__failure_log_take(sp_failure_log *log, uint64_t value, uint64_t thread);
+
+/* Takes the thread's unreported failures with values after `after` and up to `value`; *is_first: it
+ * has none before them. True if there were any. Takes as long as it has failures before them. */
+bool sp__failure_log_take_between(sp_failure_log *log, uint64_t after, uint64_t value,
+                                  uint64_t thread, bool *is_first);
 
 /* Number of failures that no call has taken; *first is the fault of the oldest, or SP_NO_FAULT. */
 uint32_t sp__failure_log_unreported(const sp_failure_log *log, sp_fault *first);

@@ -185,6 +185,18 @@ sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint6
     return first;
 }
 
+bool sp__timeline_take_failures_between(sp_timeline *timeline, uint64_t after, uint64_t value,
+                                        uint64_t thread, bool *is_first)
+{
+    *is_first = true;
+    if (sp_load_relaxed(&timeline->failure_total) == 0) return false;
+    sp_mutex_lock(&timeline->lock);
+    const bool is_any =
+        sp__failure_log_take_between(&timeline->failures, after, value, thread, is_first);
+    sp_mutex_unlock(&timeline->lock);
+    return is_any;
+}
+
 void sp__timeline_forget_failures(sp_timeline *timeline)
 {
     sp_mutex_lock(&timeline->lock);

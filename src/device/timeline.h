@@ -84,8 +84,8 @@ void sp__timeline_advance(sp_timeline *timeline, uint64_t value);
 void sp__timeline_publish(sp_timeline *timeline, uint64_t value);
 void sp__timeline_fire(sp_timeline *timeline, uint64_t value);
 
-/* Notes that the submission `value` of `thread` failed. Called by the executor before it advances
- * to `value`. */
+/* Notes that the submission `value` of `thread`, 0 if a call returns the failure, failed. Called by
+ * the executor before it advances to `value`. */
 void sp__timeline_fail(sp_timeline *timeline, uint64_t value, uint64_t thread, sp_fault fault);
 
 /* The device is lost: the values after `done` and up to `value` that have not failed by themselves
@@ -116,6 +116,10 @@ sp_fault sp__point_fault(sp_point point);
 /* Takes the failures with a value up to `value` that `thread` submitted and no earlier call has
  * taken. Returns the first one, SP_NO_FAULT if there is none. */
 sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread);
+/* Takes those with a value after `after` and up to `value`; false if there are none. *is_first: the
+ * thread has no failures before them that no call has taken. */
+bool sp__timeline_take_failures_between(sp_timeline *timeline, uint64_t after, uint64_t value,
+                                        uint64_t thread, bool *is_first);
 /* Drops the records of all failures, for which nobody will ask any more. */
 void sp__timeline_forget_failures(sp_timeline *timeline);
 /* Number of failures of any thread that no call has taken; *first is the fault of the oldest. */

@@ -9,20 +9,9 @@
 #include "device/thread_record.h"
 #include "device/wait.h"
 #include "runtime/checker.h"
+#include "runtime/failures.h"
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
-
-/* The first failure of this thread's submissions up to the point. */
-static sp_status report_failures(sp_point point)
-{
-    const sp_thread_record *record = sp__thread_record();
-    if (record == NULL) return SP_OUT_OF_MEMORY;
-    const sp_fault fault = sp__timeline_take_failures(point.timeline, point.value, record->number);
-    if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
-    /* All of them count as reported. */
-    sp__lease_faults_told(&point.timeline->owner->lease_faults, record->number, point.value);
-    return sp__fault_report(fault);
-}
 
 sp_status sp_stream_synchronize(sp_stream stream)
 {
@@ -35,7 +24,7 @@ sp_status sp_stream_synchronize_for(sp_stream stream, int64_t timeout_ns)
     SP_TRY(sp__rt_stream_find(stream, &ref));
     const sp_point point = sp__queue_last_point(ref.queue);
     SP_TRY(sp__point_wait_bare(point, sp_clock_deadline(timeout_ns)));
-    return report_failures(point);
+    return sp__failures_report(point);
 }
 
 sp_status sp_stream_query(sp_stream stream)
@@ -121,7 +110,7 @@ static sp_status points_wait(const sp_point *points, uint32_t count, uint64_t de
         const sp_status waited = sp__point_wait_bare(points[i], deadline_ns);
         if (waited == SP_TIMEOUT) is_late = true;
         else SP_TRY(waited);
-        const sp_status failure = report_failures(point_reached(points[i]));
+        const sp_status failure = sp__failures_report(point_reached(points[i]));
         if (status == SP_OK) status = failure;
     }
     return status == SP_OK && is_late ? sp__fail(SP_TIMEOUT, "the device has work left") : status;

@@ -67,8 +67,11 @@ static sp_status queue_submit_by(submit_fn submit, const sp_stream_ref *stream,
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    submission->thread = record->number;
-    submission->lease = stream->lease;
+    /* The call returns the failure, so it concerns nobody else, also before the call has returned:
+     * other threads' commands on the lease are concurrent with the call. */
+    const bool is_told_by_call = submission->is_awaited && !SP_PLANTED(awaited_untold);
+    submission->thread = is_told_by_call ? 0 : record->number;
+    submission->lease = is_told_by_call ? 0 : stream->lease;
     SP_TRY(submit(stream->queue, submission, out));
     if (sp__check_is_on()) sp__check_submitted(*out, submission->waits, submission->wait_count);
     return SP_OK;

@@ -143,4 +143,68 @@ TEST(without_memory_the_newest_replaces_the_oldest)
     sp_free(sp__failure_log_clear(&log));
 }
 
+TEST(a_failure_of_no_thread_is_known_and_reported)
+{
+    sp_failure_log log = {0};
+    sp_fault first;
+    for (uint64_t value = 1; value <= 40; value++) add(&log, value, value % 2); /* grows */
+    CHECK_EQ_U64(sp__failure_log_unreported(&log, &first), 20);
+    CHECK_EQ_U64(first, fault_of(1));
+    CHECK_EQ_U64(sp__failure_log_take(&log, UINT64_MAX, 0), SP_NO_FAULT);
+    for (uint64_t value = 1; value <= 40; value++) {
+        CHECK_EQ_U64(sp__failure_log_find(&log, value), fault_of(value));
+    }
+    sp_free(sp__failure_log_clear(&log));
+}
+
+static uint32_t unreported(const sp_failure_log *log)
+{
+    sp_fault first;
+    return sp__failure_log_unreported(log, &first);
+}
+
+TEST(what_a_thread_has_taken_between_two_values_is_not_taken_again)
+{
+    bool is_first;
+    sp_failure_log log = {0};
+    CHECK(!sp__failure_log_take_between(&log, 0, UINT64_MAX, 1, &is_first) && is_first);
+    for (uint64_t value = 1; value <= 12; value++) add(&log, value, 1 + value % 2);
+    /* Thread 2 has failed at 1, 3, 5, 7, 9 and 11. */
+    CHECK(sp__failure_log_take_between(&log, 4, 8, 2, &is_first) && !is_first);
+    CHECK_EQ_U64(unreported(&log), 10);
+    CHECK(!sp__failure_log_take_between(&log, 4, 8, 2, &is_first) && !is_first);
+    CHECK(!sp__failure_log_take_between(&log, 12, 20, 2, &is_first) && !is_first);
+    CHECK(sp__failure_log_take_between(&log, 10, 20, 2, &is_first) && !is_first);
+    add(&log, 13, 2); /* behind the last that is left */
+    const uint64_t left[] = {1, 3, 9, 13};
+    for (uint32_t i = 0; i < SP_COUNT_OF(left); i++) {
+        CHECK_EQ_U64(sp__failure_log_take(&log, UINT64_MAX, 2), fault_of(left[i]));
+    }
+    CHECK_EQ_U64(sp__failure_log_take(&log, UINT64_MAX, 2), SP_NO_FAULT);
+    CHECK(sp__failure_log_take_between(&log, 0, 5, 1, &is_first) && is_first);
+    CHECK_EQ_U64(sp__failure_log_take(&log, UINT64_MAX, 1), fault_of(6));
+    CHECK_EQ_U64(unreported(&log), 3); /* 8, 10, 12 */
+    for (uint64_t value = 1; value <= 13; value++) {
+        CHECK_EQ_U64(sp__failure_log_find(&log, value), fault_of(value));
+    }
+    sp_free(sp__failure_log_clear(&log));
+}
+
+/* In a full log the oldest failures are forgotten, also those that were taken out of the middle. */
+TEST(failures_that_were_taken_between_two_values_may_be_forgotten)
+{
+    enum { FULL = SP_TIMELINE_FAILURES };
+    bool is_first;
+    sp_failure_log log = {0};
+    for (uint64_t value = 1; value <= FULL; value++) add(&log, value, 1);
+    CHECK(sp__failure_log_take_between(&log, 10, FULL - 10, 1, &is_first) && !is_first);
+    for (uint64_t value = FULL + 1; value <= 2 * (uint64_t)FULL - 5; value++) add(&log, value, 2);
+    for (uint64_t value = FULL - 4; value <= FULL; value++) {
+        CHECK_EQ_U64(sp__failure_log_take(&log, FULL, 1), fault_of(value));
+    }
+    CHECK_EQ_U64(sp__failure_log_take(&log, FULL, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(unreported(&log), FULL - 5);
+    sp_free(sp__failure_log_clear(&log));
+}
+
 TEST_MAIN

@@ -373,13 +373,13 @@ TEST(a_failure_that_was_forgotten_untold_does_not_keep_others_from_being_told)
     sp_timeline timeline;
     sp__timeline_init(&timeline, NULL);
     for (uint64_t i = 1; i <= SP_TIMELINE_FAILURES + 3; i++) {
-        sp__timeline_fail(&timeline, i, i % 2, fault_of(i));
+        sp__timeline_fail(&timeline, i, i % 2 + 1, fault_of(i));
     }
-    CHECK(take_failure(&timeline, UINT64_MAX, 0) != SP_NO_FAULT);
     CHECK(take_failure(&timeline, UINT64_MAX, 1) != SP_NO_FAULT);
-    CHECK_EQ_U64(take_failure(&timeline, UINT64_MAX, 0), SP_NO_FAULT);
-    const sp_fault fresh = fail_value(&timeline, SP_TIMELINE_FAILURES + 10, 0);
-    CHECK_EQ_U64(take_failure(&timeline, UINT64_MAX, 0), fresh);
+    CHECK(take_failure(&timeline, UINT64_MAX, 2) != SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(&timeline, UINT64_MAX, 1), SP_NO_FAULT);
+    const sp_fault fresh = fail_value(&timeline, SP_TIMELINE_FAILURES + 10, 1);
+    CHECK_EQ_U64(take_failure(&timeline, UINT64_MAX, 1), fresh);
     sp__timeline_deinit(&timeline);
 }
 
