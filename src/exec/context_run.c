@@ -138,21 +138,29 @@ void sp__exec_context_end(const sp_exec_context *context, void *const *outputs)
     if (context->staging != NULL) sp__staging_copy_out(context->staging, outputs);
 }
 
+/* The list `g` was refused, with the thread's last error. Accepted lists use the context's memory,
+ * so they are waited for; if they have failed, that is the failure of the run. */
+static SP_NOINLINE sp_status lists_refused(const sp_exec_context *context, uint32_t g,
+                                           sp_status refused)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    segments_wait(context, g);
+    sp__error_put_back(&scope);
+    const sp_fault fault = g > 0 ? sp__point_fault(context->points[g - 1]) : SP_NO_FAULT;
+    const bool has_failed = fault != SP_NO_FAULT && !SP_PLANTED(refusal_hides);
+    return has_failed ? sp__fault_report(fault) : refused;
+}
+
 /* For a thread that waits next: it runs a lone list itself; of several, those of other devices come
- * first. Accepted lists use the context's memory, so it waits for them if a later list is refused.
- */
+ * first. */
 static sp_status lists_submit(const sp_exec_context *context, const sp_stream_ref *stream,
                               sp_queue *const *queues)
 {
     const uint32_t last = context->executable->segments.count - 1;
     for (uint32_t g = 0; g <= last; g++) {
         const sp_status status = segment_submit(context, stream, queues, g, true);
-        if (SP_LIKELY(status == SP_OK)) continue;
-        sp_error_scope scope;
-        sp__error_set_aside(&scope);
-        segments_wait(context, g);
-        sp__error_put_back(&scope);
-        return status;
+        if (SP_UNLIKELY(status != SP_OK)) return lists_refused(context, g, status);
     }
     return SP_OK;
 }

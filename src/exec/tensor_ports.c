@@ -4,10 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "device/wait.h"
 #include "exec/tensor_overlap.h"
 #include "ops/tensor_copy.h"
+#include "runtime/failures.h"
 
 /* ---- arguments ---- */
 
@@ -427,6 +430,24 @@ static sp_status outputs_copy(const sp_tensor_ports *ports, const void *call_sit
     return SP_OK;
 }
 
+static bool has_host_outputs(const sp_tensor_arguments *arguments)
+{
+    bool is_any = false;
+    for (uint32_t i = 0; i < arguments->output_count; i++) {
+        is_any = is_any || arguments->outputs[i].host != NULL;
+    }
+    return is_any;
+}
+
+static sp_status run_wait(uint64_t before, sp_point run)
+{
+    SP_TRY(sp__point_wait_passed(run, SP_NO_DEADLINE));
+    const sp_fault fault = sp__point_fault(run);
+    if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
+    sp__failures_returned(run, before);
+    return sp__fault_report(fault);
+}
+
 static sp_status host_outputs_read(const sp_tensor_ports *ports, const sp_graph_plan *plan)
 {
     const sp_tensor_arguments *arguments = ports->arguments;
@@ -451,11 +472,12 @@ static void host_outputs_free(const sp_tensor_ports *ports)
     }
 }
 
-sp_status sp__tensor_ports_give(sp_tensor_ports *ports, const sp_graph_plan *plan,
-                                const void *call_site)
+sp_status sp__tensor_ports_give(sp_tensor_ports *ports, const sp_graph_plan *plan, uint64_t before,
+                                sp_point run, const void *call_site)
 {
     const sp_tensor_arguments *arguments = ports->arguments;
     SP_TRY(outputs_copy(ports, call_site));
+    if (has_host_outputs(arguments)) SP_TRY(run_wait(before, run));
     const sp_status status = host_outputs_read(ports, plan);
     if (status != SP_OK) {
         host_outputs_free(ports);

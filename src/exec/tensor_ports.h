@@ -61,10 +61,12 @@ void sp__tensor_ports_deinit(sp_tensor_ports *ports);
  * for outputs; SP_OUT_OF_MEMORY; SP_BUSY. */
 sp_status sp__tensor_ports_bind(sp_tensor_ports *ports, const sp_graph_plan *plan,
                                 const void *call_site);
-/* After the submit of the run: copies what was not written in place, waits for what is in host
- * memory, and gives new tensors to the caller. */
-sp_status sp__tensor_ports_give(sp_tensor_ports *ports, const sp_graph_plan *plan,
-                                const void *call_site);
+/* After the submit of the run, whose last point is `run`: copies what was not written in place,
+ * waits for what is in host memory, and gives new tensors to the caller. A failure of the run that
+ * it returns is reported, with those of all that the thread has submitted to the stream after the
+ * value `before`. */
+sp_status sp__tensor_ports_give(sp_tensor_ports *ports, const sp_graph_plan *plan, uint64_t before,
+                                sp_point run, const void *call_site);
 
 /* SP_OK if `into` can hold the output. */
 sp_status sp__tensor_output_check(const sp_plan_tensor *output, const sp_rt_tensor *into);

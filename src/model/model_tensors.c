@@ -193,6 +193,7 @@ static sp_status run_plan(const tensors_call *call, const sp_stream_ref *stream,
                           sp_plan_entry *entry, sp_tensor_ports *ports)
 {
     const sp_graph_plan *plan = entry->executable->plan;
+    const uint64_t before = sp__queue_last_point(stream->queue).value;
     sp_tensor_run request = {.model = call->model,
                              .plan_entry = entry,
                              .stream = stream,
@@ -209,7 +210,9 @@ static sp_status run_plan(const tensors_call *call, const sp_stream_ref *stream,
         return status;
     }
     const sp_status submit_status = status;
-    if (status == SP_OK) status = sp__tensor_ports_give(ports, plan, call->call_site);
+    if (status == SP_OK) {
+        status = sp__tensor_ports_give(ports, plan, before, submitted.last, call->call_site);
+    }
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     sp__tensor_run_await(&submitted, submit_status);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "device/wait.h"
 #include "runtime/event.h"
+#include "runtime/failures.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
 #include "runtime/submit.h"
@@ -92,6 +93,17 @@ static sp_status ready_point(const sp_adopt_options *options, sp_point *out)
     return sp__submit_plain(&ref, &behind_all, out);
 }
 
+/* For a caller that goes on only if the memory is ready. */
+static sp_status ready_wait(const sp_adopt_options *options, sp_point ready)
+{
+    SP_TRY(sp__point_wait_passed(ready, SP_NO_DEADLINE));
+    const sp_fault fault = sp__point_fault(ready);
+    if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
+    /* The submission behind all is the call's own; that of an event is not. */
+    if (options->ready_after.bits != 0) sp__failures_returned(ready, ready.value - 1);
+    return sp__fault_report(fault);
+}
+
 sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                            const sp_adopt_options *options, sp_storage *out)
 {
@@ -111,7 +123,7 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     sp_point ready = {0};
     if (options != NULL) SP_TRY(ready_point(options, &ready));
     /* Uses of frozen storages do not wait. */
-    if (is_frozen) SP_TRY(sp__point_wait(ready, SP_NO_DEADLINE));
+    if (is_frozen) SP_TRY(ready_wait(options, ready));
     sp_rt_storage *storage;
     SP_TRY(sp__storage_object_create(&storage));
     storage->adopted = memory;

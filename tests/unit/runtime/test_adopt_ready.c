@@ -396,6 +396,40 @@ TEST(frozen_memory_that_was_not_produced_is_not_adopted)
     runtime_end();
 }
 
+typedef struct untold {
+    sp_stream stream;
+    sp_storage storage;
+} untold;
+
+static void fail_untold(void *arg)
+{
+    const untold *self = arg;
+    submit_failing(self->stream, self->storage);
+}
+
+/* The call returns the failure of another thread on the lease, which is so reported to this one. */
+TEST(frozen_memory_of_a_failed_lease_is_reported_by_the_call_alone)
+{
+    runtime_begin();
+    const untold self = {.stream = new_stream(), .storage = new_storage_on(CPU, 64, true)};
+    unsigned char bytes[64] = {0};
+    const sp_adopt_options options = {.ready_after = self.stream, .is_frozen = true};
+    for (int is_own = 0; is_own < 2; is_own++) {
+        sp_storage storage;
+        run_on_thread(fail_untold, (void *)(uintptr_t)&self);
+        if (is_own == 1) submit_failing(self.stream, self.storage); /* no call returns it */
+        CHECK_STATUS(sp_storage_adopt(CPU, bytes, 64, &options, &storage), SP_FAILED);
+        CHECK_MESSAGE("asked to fail");
+        CHECK_STATUS(sp_stream_synchronize(self.stream), is_own == 1 ? SP_FAILED : SP_OK);
+        CHECK_OK(sp_storage_adopt(CPU, bytes, 64, &options, &storage));
+        CHECK_OK(sp_storage_release(storage));
+        CHECK_OK(sp_stream_synchronize(self.stream));
+    }
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
 TEST(a_stream_of_another_device_does_not_use_memory_that_is_ready_after_it)
 {
     runtime_begin();
