@@ -68,8 +68,8 @@ SP_API sp_status sp_device_get_quirk(sp_device device, uint32_t index, sp_device
 /* Waits until everything submitted to any stream of the device before the call has completed: not
  * for calls of sp_model_run on other threads, which return when they are done, or for futures.
  * Returns the status of the first failed command that this thread submitted and that was not
- * reported to it yet; on a lost device always SP_DEVICE_LOST, with the first cause. SP_DEADLOCK
- * inside a host function of the device; SP_CLOSED on a closed device. */
+ * reported to it yet (sp_stream_synchronize); on a lost device always SP_DEVICE_LOST, with the
+ * first cause. SP_DEADLOCK inside a host function of the device; SP_CLOSED on a closed device. */
 SP_API sp_status sp_device_synchronize(sp_device device);
 
 /* The same, at most `timeout_ns` (negative: no limit), then SP_TIMEOUT. The first failure of a

@@ -31,8 +31,8 @@ SP_API sp_status sp_event_release(sp_event event);
 SP_API sp_status sp_event_record(sp_event event, sp_stream stream);
 
 /* SP_OK if the last record has been reached, SP_NOT_READY if not yet, SP_INVALID if there is none;
- * the status of the last submission before the record if that failed. Earlier failures are reported
- * by sp_stream_synchronize. */
+ * the status of the last submission before the record if that failed. sp_stream_synchronize reports
+ * that failure, too, and earlier ones; but for those of runs that sp_model_run has returned. */
 SP_API sp_status sp_event_query(sp_event event);
 
 /* Waits on the host for the last record. Errors as sp_event_query; SP_DEADLOCK. */

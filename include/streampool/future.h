@@ -28,9 +28,11 @@ SP_API sp_status sp_future_retain(sp_future future);
 SP_API sp_status sp_future_release(sp_future future);
 
 /* Waits until the future is done: SP_OK, or the status of what failed, with its message as the
- * calling thread's last error. Inside a host function or callback a run that is still queued is
- * computed by the calling thread, since the runs in front of it may be waiting for that function.
- * SP_DEADLOCK inside a host function that the run cannot end without, for lack of memory. */
+ * calling thread's last error. No synchronize returns the failure of a run of sp_model_submit;
+ * sp_stream_synchronize returns that of a run of sp_model_submit_tensors as well. Inside a host
+ * function or callback a run that is still queued is computed by the calling thread, since the runs
+ * in front of it may be waiting for that function. SP_DEADLOCK inside a host function that the run
+ * cannot end without, for lack of memory. */
 SP_API sp_status sp_future_wait(sp_future future);
 /* At most `timeout_ns`, negative for ever: SP_TIMEOUT past that, and the run continues. */
 SP_API sp_status sp_future_wait_for(sp_future future, int64_t timeout_ns);

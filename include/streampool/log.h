@@ -13,7 +13,8 @@ SP_EXTERN_C_BEGIN
 typedef enum sp_log_level {
     SP_LOG_OFF,
     /* Work was lost: a device, at once; and, when a device closes or the library is shut down,
-     * failed commands that no call has reported. Unordered uses of a storage (STREAMPOOL_CHECK). */
+     * failed commands that no call has reported (sp_stream_synchronize). Unordered uses of a
+     * storage (STREAMPOOL_CHECK). */
     SP_LOG_ERROR,
     SP_LOG_WARN, /* something was ignored or replaced by a default */
     SP_LOG_INFO, /* rare life-cycle events: devices opened, models loaded, plans built */

@@ -322,7 +322,8 @@ SP_API sp_status sp_model_get_batching(sp_model model, const sp_host_tensor *inp
  * SP_INVALID for outputs that overlap inputs or each other, and for data that is not aligned for
  * its dtype; SP_EXHAUSTED or SP_TIMEOUT from the pool of streams, SP_BUSY if the stream is full,
  * SP_OUT_OF_MEMORY, SP_DEVICE_LOST. On failure the bytes at `data` of outputs are undefined, and
- * nothing stays allocated. */
+ * nothing stays allocated. A failed run is reported by the call alone: sp_stream_synchronize does
+ * not return it again, and no later command of the stream fails for it. */
 SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                               sp_host_tensor *outputs, uint32_t output_count);
 
@@ -373,8 +374,8 @@ SP_API sp_status sp_model_try_run(sp_model model, int64_t most_ns, const sp_host
  * itself when it is its turn; SP_BUSY if 32,768 of the device are not done. It may build a plan, or
  * wait for a cache entry for one, as sp_model_run does. The run belongs to no stream and is not
  * ordered after what was submitted to one: whatever it reads must be complete at the call, and
- * sp_device_synchronize does not wait for it. It computes the same bits as sp_model_run. The model
- * may be released at once.
+ * sp_device_synchronize does not wait for it or report its failure: the future does. It computes
+ * the same bits as sp_model_run. The model may be released at once.
  *
  * Errors of the call are those of sp_model_run but for the pool of streams, and SP_EXHAUSTED if the
  * system gives no thread for a run that needs one; then *out is the zero handle. What fails later

@@ -51,7 +51,8 @@ typedef struct sp_model_tensor {
  * the inputs from the device and writes the outputs to it.
  *
  * A run that fails later poisons its outputs, as every command does: reads of them, and what is
- * computed from them, get its status and message, and so does sp_stream_synchronize. The run takes
+ * computed from them, get its status and message, and so does sp_stream_synchronize, also after the
+ * future has told it; but not if the call has waited for the run and returned it. The run takes
  * no run slot, since it begins when its stream comes to it: the options' priority and no_wait, and
  * max_concurrent_runs and max_waiting of the model, have no effect. The cancel token does: the
  * outputs of a cancelled run are poisoned with SP_CANCELLED. Each stream that runs the model keeps

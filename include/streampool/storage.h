@@ -62,7 +62,8 @@ typedef struct sp_adopt_options {
  * called: host memory; on a cuda device its GPU's memory, or pinned host memory. Every use waits
  * until the memory is ready, also of an untracked storage. If the work that makes it ready fails,
  * commands and host accesses that read the storage get that failure until one has overwritten all
- * of it; if `is_frozen`, the call itself fails. SP_INVALID if the range wraps around the end of the
+ * of it; if `is_frozen`, the call itself fails, and with `ready_after` no synchronize returns the
+ * failure of the call's command again. SP_INVALID if the range wraps around the end of the
  * address space; of a cuda device also if it is not inside one allocation, or is another GPU's.
  * SP_UNSUPPORTED for memory that the CUDA driver does not know on a cuda device. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,

@@ -75,9 +75,16 @@ SP_API sp_status sp_thread_release_stream(void);
  * of the first failed command that this thread submitted to the stream and that was not reported to
  * it yet; this reports all of the thread's failures on the stream so far.
  *
- * Failed leases. A failed command marks its lease as failed. Later commands of that lease that use
- * untracked storages, whose data the library does not track, fail too: such a command fails with
- * the first failure F of its lease for which neither holds:
+ * Reported once. A failure is reported by this call or sp_device_synchronize; or by the call that
+ * submitted the command, if that waits for it and returns the failure: sp_model_run,
+ * sp_model_run_tensors with an output in host memory, sp_storage_adopt of frozen memory. No other
+ * call reports: events, futures and accesses to storages tell what became of a point or of data,
+ * to any thread, any number of times, and this call returns the failure as well. A device that
+ * is closed logs the failures that were not reported.
+ *
+ * Failed leases. A failed command marks its lease as failed; a run of sp_model_run does not. Later
+ * commands of that lease that use untracked storages, whose data the library does not track, fail
+ * too: such a command fails with the first failure F of its lease for which neither holds:
  * - F was reported to the thread that submitted the failed command;
  * - the root of F was reported to the thread that submits this command: through its own command, if
  *   that is the root and no earlier failure counted for it then, or through one of its commands
@@ -92,9 +99,8 @@ SP_API sp_status sp_thread_release_stream(void);
  * threads since the newest root, all its failures so far stop counting. Commands without untracked
  * storages depend on their storages only, and run.
  *
- * sp_model_run on another thread is not waited for: it returns when its run is done, and reports
- * the failure itself. While the policy of the pool shares a stream, such runs may be in none of its
- * counters.
+ * sp_model_run on another thread is not waited for: it returns when its run is done. While the
+ * policy of the pool shares a stream, such runs may be in none of its counters.
  *
  * SP_DEADLOCK inside a host function that the stream waits for. */
 SP_API sp_status sp_stream_synchronize(sp_stream stream);
