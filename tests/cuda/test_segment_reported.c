@@ -268,7 +268,7 @@ static void synchronize_beside(void *arg, uint32_t index)
 TEST(a_synchronize_of_another_thread_beside_failing_runs_takes_no_failure)
 {
     for (size_t i = 0; i < SP_COUNT_OF(all_ops); i++) {
-        beside b = {.w = begin(all_ops[i]), .rounds = (uint32_t)test_count(500, 50)};
+        beside b = {.w = begin(all_ops[i]), .rounds = (uint32_t)test_count(300, 30)};
         test_threads(3, synchronize_beside, &b);
         check_nothing_is_unreported(&b.w);
         end(&b.w, 0);
@@ -289,13 +289,30 @@ TEST(a_lost_device_is_lost_for_each_synchronize)
 
 /* ---- a run that fails and is refused ---- */
 
-/* Fills the queue behind a closed gate. */
+static sp_status do_nothing(const sp_tile *tile)
+{
+    (void)tile;
+    return SP_OK;
+}
+
+static const sp_kernel kernel_nothing = {.name = "nothing", .run = do_nothing};
+
+/* Fills the queue behind a closed gate: with large submissions, and the rest with empty ones. */
 static void queue_fill(sp_queue *queue, sp_point held)
 {
+    static const char constants[4096];
     const sp_stream_ref ref = {.queue = queue};
-    sp_submission submission = {.waits = &held, .wait_count = 1};
+    const sp_command large = {.type = SP_COMMAND_DISPATCH,
+                              .kernel = &kernel_nothing,
+                              .grid = {1, 1, 1},
+                              .constants = constants,
+                              .constant_bytes = sizeof constants};
+    sp_submission submission = {
+        .waits = &held, .wait_count = 1, .commands = &large, .command_count = 1};
     sp_point point;
     while (sp__submit_plain(&ref, &submission, &point) == SP_OK) submission.wait_count = 0;
+    submission.command_count = 0;
+    while (sp__submit_plain(&ref, &submission, &point) == SP_OK) continue;
     CHECK_MESSAGE("wait for some of its work");
 }
 
