@@ -29,33 +29,53 @@ static void hold_and_drop(void *arg, uint32_t index)
     sp_store_release(&is_open, 1);
 }
 
-/* The memory is that of a storage that a stream uses, behind a submission to come. */
+/* Free memory is 4 MiB, a workspace has 3 MiB, and a storage of 16 MiB is released while stream 0
+ * uses it, which is blocked until `is_open`. */
+typedef struct blocked_storage {
+    workspace_fixture f;
+    sp_workspace_need need;
+    sp_point last; /* of what blocks the stream, or of the workspace behind it */
+} blocked_storage;
+
+/* has_work: the blocked stream uses the workspace, too. */
+static void blocked_storage_begin(blocked_storage *b, bool has_work)
+{
+    const uint32_t pattern = 7;
+    const workspace_fixture *f = &b->f;
+    sp_storage storage;
+    sp_memory_stats stats;
+    sp_point after;
+    b->f = workspaces_begin();
+    CHECK_OK(sp__workspaces_hold(f->workspaces, &b->need, 3 * MIB, false));
+    CHECK_OK(sp_storage_create(f->device, 16 * MIB, NULL, &storage));
+    CHECK_OK(sp_device_get_memory_stats(f->device, &stats));
+    CHECK_OK(sp_device_set_memory_limit(f->device, stats.reserved_bytes + 4 * MIB));
+    b->last = stream_block(f);
+    if (has_work) {
+        sp_workspace *used = workspace_acquire(f, &b->need, 0, NULL, &after);
+        b->last = workspace_submit(f, used, 0, (sp_point){0});
+    }
+    const sp_storage_range all = {.storage = storage, .bytes = 16 * MIB};
+    CHECK_OK(sp_storage_fill_async(f->streams[0], all, &pattern, sizeof pattern));
+    CHECK_OK(sp_storage_release(storage));
+}
+
+static void blocked_storage_end(blocked_storage *b)
+{
+    CHECK_OK(sp__point_wait(b->last, SP_NO_DEADLINE));
+    sp__workspaces_drop(b->f.workspaces, &b->need);
+    CHECK_OK(sp_device_set_memory_limit(b->f.device, 0));
+    workspaces_end(&b->f);
+}
+
 TEST(a_hold_that_waits_for_memory_leaves_the_workspace_to_submissions)
 {
-    const workspace_fixture f = workspaces_begin();
-    long_hold h = {.f = &f, .status = SP_OK};
-    const uint32_t pattern = 7;
-    sp_workspace_need need;
-    sp_storage storage;
-    sp_point last;
-    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
-    CHECK_OK(sp_storage_create(f.device, 16 * MIB, NULL, &storage));
-    sp_memory_stats stats;
-    CHECK_OK(sp_device_get_memory_stats(f.device, &stats));
-    CHECK_OK(sp_device_set_memory_limit(f.device, stats.reserved_bytes + 4 * MIB));
-    sp_store_release(&is_open, 0);
-    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
-    const sp_submission submission = {.commands = &wait, .command_count = 1};
-    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
-    const sp_storage_range all = {.storage = storage, .bytes = 16 * MIB};
-    CHECK_OK(sp_storage_fill_async(f.streams[0], all, &pattern, sizeof pattern));
-    CHECK_OK(sp_storage_release(storage));
+    blocked_storage b;
+    blocked_storage_begin(&b, false);
+    long_hold h = {.f = &b.f, .status = SP_OK};
     test_threads(2, hold_and_drop, &h);
     CHECK_OK(h.status);
-    CHECK_OK(sp__point_wait(last, SP_NO_DEADLINE));
-    sp__workspaces_drop(f.workspaces, &need);
-    CHECK_OK(sp_device_set_memory_limit(f.device, 0));
-    workspaces_end(&f);
+    blocked_storage_end(&b);
 }
 
 static void hold_or_let_go(void *arg, uint32_t index)
@@ -86,11 +106,8 @@ TEST(a_hold_without_memory_waits_for_issued_work_first)
     sp_workspace *used[3];
     CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
     for (int i = 0; i < 3; i++) used[i] = workspace_acquire(&f, &need, 0, NULL, &after);
-    sp_store_release(&is_open, 0);
     fake_cuda_hold(true);
-    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
-    const sp_submission submission = {.commands = &wait, .command_count = 1};
-    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
+    (void)stream_block(&f);
     sp__workspace_release(f.workspaces, used[0], (sp_point){0});
     (void)workspace_submit(&f, used[1], 1, (sp_point){0});
     last = workspace_submit(&f, used[2], 0, (sp_point){0});
@@ -151,10 +168,7 @@ TEST(a_hold_without_memory_leaves_what_is_free_to_submissions)
     CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
     for (int i = 0; i < 2; i++) used[i] = workspace_acquire(&f, &need, 0, NULL, &after);
     CHECK_OK(sp_device_set_memory_limit(f.device, workspaces_mapped(&f) + 4 * MIB));
-    sp_store_release(&is_open, 0);
-    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
-    const sp_submission submission = {.commands = &wait, .command_count = 1};
-    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
+    (void)stream_block(&f);
     for (int i = 0; i < 2; i++) last = workspace_submit(&f, used[i], 0, (sp_point){0});
     h.need = &need;
     test_threads(2, hold_or_submit_to_open, &h);
@@ -169,34 +183,13 @@ TEST(a_hold_without_memory_leaves_what_is_free_to_submissions)
 /* The same; the hold waits for the memory of a storage. */
 TEST(a_hold_that_waits_for_a_storage_leaves_what_is_free_to_submissions)
 {
-    const workspace_fixture f = workspaces_begin();
-    stuck_hold h = {.f = &f, .bytes = 20 * MIB};
-    const uint32_t pattern = 7;
-    sp_workspace_need need;
-    sp_storage storage;
-    sp_memory_stats stats;
-    sp_point after, last;
-    CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 3 * MIB, false));
-    CHECK_OK(sp_storage_create(f.device, 16 * MIB, NULL, &storage));
-    CHECK_OK(sp_device_get_memory_stats(f.device, &stats));
-    CHECK_OK(sp_device_set_memory_limit(f.device, stats.reserved_bytes + 4 * MIB));
-    sp_workspace *used = workspace_acquire(&f, &need, 0, NULL, &after);
-    sp_store_release(&is_open, 0);
-    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
-    const sp_submission submission = {.commands = &wait, .command_count = 1};
-    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
-    last = workspace_submit(&f, used, 0, (sp_point){0});
-    const sp_storage_range all = {.storage = storage, .bytes = 16 * MIB};
-    CHECK_OK(sp_storage_fill_async(f.streams[0], all, &pattern, sizeof pattern));
-    CHECK_OK(sp_storage_release(storage));
-    h.need = &need;
+    blocked_storage b;
+    blocked_storage_begin(&b, true);
+    stuck_hold h = {.f = &b.f, .need = &b.need, .bytes = 20 * MIB};
     test_threads(2, hold_or_submit_to_open, &h);
     CHECK_OK(h.status);
     CHECK(h.is_own);
-    CHECK_OK(sp__point_wait(last, SP_NO_DEADLINE));
-    sp__workspaces_drop(f.workspaces, &need);
-    CHECK_OK(sp_device_set_memory_limit(f.device, 0));
-    workspaces_end(&f);
+    blocked_storage_end(&b);
 }
 
 typedef struct gated_hold {

@@ -150,10 +150,7 @@ TEST(none_follows_work_that_has_not_been_issued_while_there_is_memory)
     sp_workspace_need need;
     sp_point after, last = {0};
     CHECK_EQ_U64(sp__workspaces_most(30 * MIB), MOST);
-    sp_store_release(&is_open, 0);
-    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
-    const sp_submission submission = {.commands = &wait, .command_count = 1};
-    CHECK_OK(sp__submit_plain(&f.refs[0], &submission, &last));
+    (void)stream_block(&f);
     CHECK_OK(sp__workspaces_hold(f.workspaces, &need, 30 * MIB, false));
     sp_workspace *used[MOST + 1];
     for (int i = 0; i < MOST; i++) {

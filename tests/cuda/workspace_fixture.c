@@ -71,9 +71,19 @@ sp_point workspace_submit(const workspace_fixture *f, sp_workspace *workspace, i
 
 sp_atomic_u32 is_open; /* process-wide: the tests' host functions wait for it */
 
-sp_status wait_until_open(void *ctx, sp_fault fault)
+static sp_status wait_until_open(void *ctx, sp_fault fault)
 {
     (void)ctx, (void)fault;
     while (sp_load_acquire(&is_open) == 0) sp_thread_yield();
     return SP_OK;
+}
+
+sp_point stream_block(const workspace_fixture *f)
+{
+    const sp_command wait = {.type = SP_COMMAND_HOST, .host = wait_until_open};
+    const sp_submission submission = {.commands = &wait, .command_count = 1};
+    sp_point point = {0};
+    sp_store_release(&is_open, 0);
+    CHECK_OK(sp__submit_plain(&f->refs[0], &submission, &point));
+    return point;
 }

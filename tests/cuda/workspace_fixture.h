@@ -29,8 +29,8 @@ sp_workspace *workspace_acquire(const workspace_fixture *f, const sp_workspace_n
 sp_point workspace_submit(const workspace_fixture *f, sp_workspace *workspace, int stream,
                           sp_point after);
 
-/* A host function that waits until the word is not 0. */
+/* Submits a host function to stream 0 that waits until `is_open`, now 0, is not 0. */
 extern sp_atomic_u32 is_open;
-sp_status wait_until_open(void *ctx, sp_fault fault);
+sp_point stream_block(const workspace_fixture *f);
 
 #endif
