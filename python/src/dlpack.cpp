@@ -236,23 +236,36 @@ sp_dlpack_managed *export_tensor(const Tensor &tensor, nb::handle stream)
     return managed;
 }
 
+/* Ends an exported tensor that no capsule has. */
+struct EndExported {
+    template <typename Managed> void operator()(Managed *managed) const
+    {
+        managed->deleter(managed);
+    }
+};
+
+template <typename Managed> using Exported = std::unique_ptr<Managed, EndExported>;
+
+template <typename Managed> nb::any capsule_of(Exported<Managed> managed, const char *name)
+{
+    PyObject *capsule = PyCapsule_New(managed.get(), name, end_capsule);
+    if (capsule == nullptr) throw nb::python_error();
+    (void)managed.release();
+    return nb::steal<nb::any>(capsule);
+}
+
 nb::any export_capsule(const Tensor &tensor, bool is_versioned, nb::handle stream)
 {
-    sp_dlpack_managed *managed = export_tensor(tensor, stream);
-    PyObject *capsule;
-    if (is_versioned) {
-        capsule = PyCapsule_New(managed, "dltensor_versioned", end_capsule);
-    } else if ((managed->flags & SP_DLPACK_READ_ONLY) != 0) {
-        managed->deleter(managed);
+    Exported<sp_dlpack_managed> managed(export_tensor(tensor, stream));
+    if (is_versioned) return capsule_of(std::move(managed), "dltensor_versioned");
+    if ((managed->flags & SP_DLPACK_READ_ONLY) != 0) {
         PyErr_SetString(PyExc_BufferError, "a frozen tensor is read-only, which a consumer of "
                                            "DLPack before 1.0 is not told");
         throw nb::python_error();
-    } else {
-        auto *old = new OldManaged{managed->dl_tensor, managed, delete_old};
-        capsule = PyCapsule_New(old, "dltensor", end_capsule);
     }
-    if (capsule == nullptr) throw nb::python_error();
-    return nb::steal<nb::any>(capsule);
+    Exported<OldManaged> old(new OldManaged{managed->dl_tensor, managed.get(), delete_old});
+    (void)managed.release();
+    return capsule_of(std::move(old), "dltensor");
 }
 
 /* Of the newest version that a consumer takes. */

@@ -117,6 +117,42 @@ def test_capsules_of_both_versions_are_made_and_may_be_forgotten():
     assert "dltensor_versioned" in repr(apart)
 
 
+EXPORTED_WITHOUT_MEMORY = """
+import _testcapi
+import numpy as np
+import streampool
+
+def in_use():
+    return streampool.memory_stats("cpu")["in_use_bytes"]
+
+def export(failing, version):
+    tensor = streampool.tensor(np.zeros(1000, np.float32))
+    method, options = tensor.__dlpack__, {"max_version": version}
+    _testcapi.set_nomemory(failing, failing + 1)
+    try:
+        capsule = method(**options)
+        _testcapi.remove_mem_hooks()
+        return True
+    except MemoryError:
+        _testcapi.remove_mem_hooks()
+        return False
+
+for version in None, (1, 0):
+    export(1 << 30, version)
+    before, failing = in_use(), 0
+    while not export(failing, version):
+        assert in_use() == before, f"the tensor is leaked without allocation {failing}"
+        failing += 1
+    assert failing > 0 and in_use() == before
+"""
+
+
+def test_an_export_without_memory_for_its_capsule_leaks_no_tensor():
+    if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
+        pytest.skip("this Python cannot fail an allocation")
+    subprocess.run([sys.executable, "-c", EXPORTED_WITHOUT_MEMORY], check=True, timeout=60)
+
+
 class Refusing:
     """An array that only __array__ gives out, as some of PyTorch's are."""
 
