@@ -256,10 +256,11 @@ void sp__batch_scatter(const sp_batch *batch)
 
 /* ---- a caller's row ---- */
 
-void sp__batch_row_take(const sp_batch_plans *plans, sp_run_request *request)
+void sp__batch_row_take(const sp_batch_plans *plans, sp_run_slots *slots, sp_run_request *request)
 {
     if (plans == NULL || plans->rows == NULL || request->group == NULL) return;
     if (request->terms.is_refused) return; /* it does not wait */
+    if (request->terms.is_bounded && !sp__run_slots_reserve(slots, request)) return;
     void *row = sp__batch_rows_acquire(plans->rows);
     if (row == NULL) return;
     sp__batch_rows_copy_in(plans->rows, row, request->inputs);

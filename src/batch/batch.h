@@ -52,9 +52,10 @@ void sp__batch_break(sp_batch *batch, sp_run_slots *slots, sp_resume_list *ready
 /* Counts a batch that has been formed. */
 void sp__batch_count(sp_rt_model *model, const sp_batch *batch);
 
-/* Of a thread's request, before it waits: its large inputs are in a row of the plans from now on,
- * if there is one for it. `plans` may be NULL, as the request's group. */
-void sp__batch_row_take(const sp_batch_plans *plans, sp_run_request *request);
+/* Of a thread's request, before it waits for one of the slots: its large inputs are in a row of the
+ * plans from now on, if there is one for it and it will not be refused. It may have reserved a
+ * place then. `plans` may be NULL, as the request's group. */
+void sp__batch_row_take(const sp_batch_plans *plans, sp_run_slots *slots, sp_run_request *request);
 /* When no batch has the request any more: returns the row, if any. is_done: a batch has computed
  * the request, whose large outputs are in the row. */
 void sp__batch_row_return(const sp_batch_plans *plans, sp_run_request *request, bool is_done);

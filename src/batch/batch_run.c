@@ -130,9 +130,10 @@ static SP_NOINLINE sp_status caller_wait(batch_caller *caller, bool *is_done)
 {
     if (sp__stream_is_idle(caller->stream)) caller->request.group = caller->line.group;
     const sp_batch_plans *plans = sp__batch_plans_of(caller->entry);
-    sp__batch_row_take(plans, &caller->request);
-    const sp_status status =
-        sp__model_wait(caller->model, caller->line.slots, &caller->request, is_done);
+    sp_run_slots *slots = caller->line.slots;
+    sp__batch_row_take(plans, slots, &caller->request);
+    const sp_status status = sp__model_wait(caller->model, slots, &caller->request, is_done);
+    sp__run_slots_unreserve(slots, &caller->request); /* of one that was cancelled before */
     if (status != SP_OK || *is_done) sp__batch_row_return(plans, &caller->request, *is_done);
     caller->line.group = caller->request.group; /* NULL: given back by a batch that failed */
     return status;

@@ -66,7 +66,7 @@ sp_status sp__model_terms(sp_rt_model *model, const sp_run_options *options, sp_
 uint32_t sp__model_waiting_locked(const sp_rt_model *model, const sp_run_slots *slots)
 {
     (void)slots; /* for the analysis */
-    return model->flow.queued + sp_load_relaxed(&model->partial_queued);
+    return model->flow.queued + model->flow.reserved + sp_load_relaxed(&model->partial_queued);
 }
 
 uint32_t sp__model_waiting(sp_rt_model *model)

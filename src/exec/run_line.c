@@ -86,13 +86,53 @@ void sp__run_line_charge_locked(sp_run_slots *slots, const sp_run_terms *terms, 
     flow->used += ns / (has_weight ? flow->weight : 1) + 1;
 }
 
-bool sp__run_line_may_wait_locked(sp_run_slots *slots, const sp_run_terms *terms, uint32_t *waiting)
+/* ---- places ---- */
+
+static uint32_t flow_waiting(const sp_run_flow *flow)
+{
+    return flow->queued + flow->reserved;
+}
+
+static bool may_be_queued_locked(sp_run_slots *slots, const sp_run_terms *terms)
+    SP_REQUIRES(&slots->lock)
 {
     const sp_run_flow *flow = flow_of(slots, terms);
-    *waiting = flow->queued;
-    if (terms->is_refused) return false;
-    return !terms->is_bounded || flow->most_queued == 0 || flow->queued < flow->most_queued;
+    return !terms->is_bounded || flow->most_queued == 0 || flow_waiting(flow) < flow->most_queued;
 }
+
+static void unreserve_locked(sp_run_slots *slots, sp_run_request *request) SP_REQUIRES(&slots->lock)
+{
+    if (request->has_place) flow_of(slots, &request->terms)->reserved--;
+    request->has_place = false;
+}
+
+bool sp__run_slots_reserve(sp_run_slots *slots, sp_run_request *request)
+{
+    sp_mutex_lock(&slots->lock);
+    request->has_place = may_be_queued_locked(slots, &request->terms);
+    if (request->has_place) flow_of(slots, &request->terms)->reserved++;
+    sp_mutex_unlock(&slots->lock);
+    return request->has_place;
+}
+
+void sp__run_slots_unreserve(sp_run_slots *slots, sp_run_request *request)
+{
+    if (SP_LIKELY(!request->has_place)) return;
+    sp_mutex_lock(&slots->lock);
+    if (!SP_PLANTED(place_kept)) unreserve_locked(slots, request);
+    sp_mutex_unlock(&slots->lock);
+}
+
+bool sp__run_line_may_wait_locked(sp_run_slots *slots, sp_run_request *request, uint32_t *waiting)
+{
+    const bool has_place = request->has_place;
+    unreserve_locked(slots, request);
+    *waiting = flow_waiting(flow_of(slots, &request->terms));
+    if (request->terms.is_refused) return false;
+    return has_place || may_be_queued_locked(slots, &request->terms);
+}
+
+/* ---- refusal ---- */
 
 sp_status sp__run_terms_refuse(const sp_run_terms *terms, uint32_t waiting)
 {

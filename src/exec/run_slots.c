@@ -356,7 +356,7 @@ static sp_status acquire_or_queue(sp_run_slots *slots, sp_run_request *request, 
     const sp_run_terms *terms = &request->terms;
     sp_mutex_lock(&slots->lock);
     uint32_t queued;
-    const bool may_wait = sp__run_line_may_wait_locked(slots, terms, &queued);
+    const bool may_wait = sp__run_line_may_wait_locked(slots, request, &queued);
     *has_slot = sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(slots, terms),
                                             may_wait ? SP_RUN_ONE_SUBMITTED : 0);
     if (*has_slot) sp__run_line_count_locked(slots, terms);

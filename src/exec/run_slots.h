@@ -77,6 +77,7 @@ struct sp_run_flow {
     uint32_t most_queued; /* 0: any number. Constant */
     uint32_t active;      /* with a limit: runs that have a slot or were called for one */
     uint32_t queued;      /* requests in its queues */
+    uint32_t reserved;    /* places of threads that prepare to wait */
     uint64_t used;        /* slot time, divided by the weight */
     sp_wait_queue threads[SP_RUN_PRIORITIES];
     sp_wait_queue submitted[SP_RUN_PRIORITIES];
@@ -135,6 +136,7 @@ struct sp_run_request {
      * another thread is a release; it pairs with the acquire of the waiting thread. */
     sp_atomic_u32 state;
     bool watches;      /* of a thread: it has a time-out, or is awake; guarded by the lock */
+    bool has_place;    /* of a thread, which writes it: reserved for it */
     sp_parker *parker; /* of a thread; type-stable: outlives the request */
     /* Other threads that are done, to be woken by this one; written before `state`. */
     sp_run_request *wakes;
@@ -202,9 +204,14 @@ void sp__run_slots_deinit(sp_run_slots *slots);
 sp_status sp__run_slots_acquire(sp_run_slots *slots, const sp_run_terms *terms);
 /* The same in two steps: a free slot, without waiting; */
 bool sp__run_slots_try_acquire(sp_run_slots *slots, const sp_run_terms *terms);
-/* and the wait for one, with a zeroed request but for its terms and group. *is_done: there is no
- * slot, but the request was taken and finished. Errors: as sp__run_slots_acquire. */
+/* and the wait for one, with a zeroed request but for its terms, group and place. *is_done: there
+ * is no slot, but the request was taken and finished. Errors: as sp__run_slots_acquire. */
 sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *request, bool *is_done);
+/* For a thread that has work to do before it waits, in vain if it were refused then: a place in the
+ * queue, which sp__run_slots_wait uses. False: the terms allow no more requests in it, for now. */
+bool sp__run_slots_reserve(sp_run_slots *slots, sp_run_request *request);
+/* Returns the place, if any, of a thread that has not called sp__run_slots_wait since. */
+void sp__run_slots_unreserve(sp_run_slots *slots, sp_run_request *request);
 /* By the thread that acquired it on these terms. Submitted runs that have slots now are returned,
  * the first of them: the caller resumes them (sp__wait_entry_resume), with no lock held. Else NULL.
  */

@@ -78,9 +78,9 @@ sp_parker *sp__run_line_find_watcher_locked(sp_run_slots *slots) SP_REQUIRES(&sl
 bool sp__run_line_pass_over_locked(sp_run_slots *slots, const sp_run_request *claim)
     SP_REQUIRES(&slots->lock);
 
-/* False: the request is to be refused if it cannot have a slot now. *waiting: requests of its flow.
- */
-bool sp__run_line_may_wait_locked(sp_run_slots *slots, const sp_run_terms *terms, uint32_t *waiting)
+/* False: the request is to be refused if it cannot have a slot now. Its place, if any, is used.
+ * *waiting: other requests of its flow. */
+bool sp__run_line_may_wait_locked(sp_run_slots *slots, sp_run_request *request, uint32_t *waiting)
     SP_REQUIRES(&slots->lock);
 /* Whether the limits of the flow and of submitted runs allow one more run. */
 bool sp__run_line_has_room_locked(const sp_run_slots *slots, const sp_run_terms *terms)

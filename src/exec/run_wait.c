@@ -186,7 +186,7 @@ static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool
     const sp_run_terms *terms = &request->terms;
     sp_mutex_lock(&slots->lock);
     uint32_t queued;
-    const bool may_wait = sp__run_line_may_wait_locked(slots, terms, &queued);
+    const bool may_wait = sp__run_line_may_wait_locked(slots, request, &queued);
     const bool may_claim = may_wait && may_claim_locked(slots, terms);
     const uint64_t waiting = may_claim ? SP_RUN_ONE_CLAIMED : SP_RUN_ONE_THREAD;
     *has_slot = sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(slots, terms),

@@ -14,7 +14,7 @@
 #include "segment_fixture.h"
 #include "support/own_memory.h"
 
-enum { LONG = 4096, CALLERS = 12, THREADS = 31, MOST_ROWS = 256 };
+enum { LONG = 4096, CALLERS = 12, THREADS = 31, MOST_ROWS = 256, MARK = 0x5a };
 
 static sp_device begin(void)
 {
@@ -38,10 +38,11 @@ typedef enum model_kind {
     KINDS
 } model_kind;
 
-static sp_model model_open(model_kind kind, sp_device device)
+static sp_model model_open(model_kind kind, sp_device device, uint32_t max_waiting)
 {
     static const int64_t flat[] = {-1, LONG}, pieces[] = {4, -1, LONG / 4};
     const sp_model_options options = {.device = device,
+                                      .max_waiting = max_waiting,
                                       .cpu_ops = kind == TURNED ? "Transpose" : NULL};
     writer graph = {0};
     sp_model model = {0};
@@ -136,11 +137,11 @@ typedef struct world {
     merged_runs before;
 } world;
 
-/* The runs alone come before the larger plans. */
-static void world_open(world *w, model_kind kind)
+/* The runs alone come before the larger plans. max_waiting: of the model's options. */
+static void world_open_with(world *w, model_kind kind, uint32_t max_waiting)
 {
     w->device = begin();
-    w->model = model_open(kind, w->device);
+    w->model = model_open(kind, w->device, max_waiting);
     for (uint32_t i = 0; i < THREADS; i++) {
         rows[i] = (row){.kind = kind, .model = w->model};
         row_fill(&rows[i], i, 0);
@@ -152,6 +153,11 @@ static void world_open(world *w, model_kind kind)
     w->entry = sp__plan_cache_acquire_newest(&w->held->plans);
     w->plans = sp__batch_plans_of(w->entry);
     w->before = merged_of(w->model);
+}
+
+static void world_open(world *w, model_kind kind)
+{
+    world_open_with(w, kind, 0);
 }
 
 static uint32_t rows_take(const world *w, void **taken, uint32_t most)
@@ -370,7 +376,7 @@ TEST(rows_are_reclaimed_when_none_is_in_use)
 TEST(callers_that_do_not_wait_take_no_row)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
-    enum { MARK = 0x5a, BYTES = sizeof rows[0].x.numbers };
+    enum { BYTES = sizeof rows[0].x.numbers };
     static char expected[BYTES];
     world w;
     void *top;
@@ -388,13 +394,120 @@ TEST(callers_that_do_not_wait_take_no_row)
     world_close(&w);
 }
 
+enum { LINE = 2 }; /* callers that may wait */
+
+static sp_atomic_u32 refused; /* process-wide: callers in the next test */
+
+static void run_or_be_refused(void *arg, uint32_t index)
+{
+    (void)arg;
+    const sp_status status = row_run(&rows[index]);
+    if (status == SP_BUSY) {
+        CHECK_MESSAGE("2 runs of the model wait for a run slot, as many as max_waiting");
+        sp_fetch_add_release(&refused, 1);
+        return;
+    }
+    CHECK_OK(status);
+    row_check(&rows[index]);
+}
+
+/* Whether no caller has written to a row that is free. */
+static bool rows_are_marked(const world *w, void *const *taken, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const unsigned char *bytes = taken[i];
+        for (uint64_t k = 0; k < w->plans->rows->row_bytes; k++) {
+            if (bytes[k] != MARK) return false;
+        }
+    }
+    return true;
+}
+
+static void check_marked_rows(const release *r)
+{
+    static void *taken[MOST_ROWS];
+    while (sp_load_acquire(&refused) < THREADS - LINE) sp_thread_yield();
+    const uint32_t count = rows_take(r->w, taken, MOST_ROWS);
+    CHECK_EQ_U64(count, r->w->plans->rows->count - LINE);
+    CHECK(rows_are_marked(r->w, taken, count));
+    rows_give(r->w, taken, count);
+}
+
+/* Nor has one for which the line is full, also if many come at once. */
+TEST(callers_beyond_max_waiting_take_no_row)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    static void *taken[MOST_ROWS];
+    world w;
+    sp_thread returner;
+    world_open_with(&w, FLAT, LINE);
+    release r = {.w = &w, .waiting = LINE, .before = check_marked_rows};
+    for (uint64_t i = test_count(100, 10); i-- > 0;) {
+        const uint32_t count = rows_take(&w, taken, MOST_ROWS);
+        for (uint32_t k = 0; k < count; k++) memset(taken[k], MARK, w.plans->rows->row_bytes);
+        rows_give(&w, taken, count);
+        sp_store_relaxed(&refused, 0);
+        slots_take(&w);
+        CHECK_OK(sp_thread_create(&returner, "returner", slots_return, &r));
+        test_threads(THREADS, run_or_be_refused, NULL);
+        sp_thread_join(&returner);
+    }
+    world_close(&w);
+}
+
+typedef struct cancelled_call {
+    sp_cancel_token token;
+    uint32_t spins;
+} cancelled_call;
+
+static void call_or_cancel(void *arg, uint32_t index)
+{
+    const cancelled_call *c = arg;
+    if (index == 0) {
+        CHECK_STATUS(row_run(&rows[0]), SP_CANCELLED);
+        return;
+    }
+    for (uint32_t i = 0; i < c->spins; i++) sp_spin_hint();
+    CHECK_OK(sp_cancel_token_cancel(c->token));
+}
+
+static uint32_t places_reserved(const world *w)
+{
+    sp_run_slots *slots = w->plans->own_slots;
+    sp_mutex_lock(&slots->lock);
+    const uint32_t reserved = slots->own.reserved;
+    sp_mutex_unlock(&slots->lock);
+    return reserved;
+}
+
+/* Also before it waits. */
+TEST(a_caller_that_is_cancelled_returns_its_place_in_the_line)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    world w;
+    world_open_with(&w, FLAT, LINE);
+    slots_take(&w);
+    for (uint32_t i = 0; i < test_count(5000, 3000); i++) {
+        cancelled_call c = {.spins = i % 512};
+        CHECK_OK(sp_cancel_token_create(&c.token));
+        rows[0].options.cancel_token = c.token;
+        test_threads(2, call_or_cancel, &c);
+        CHECK_OK(sp_cancel_token_release(c.token));
+    }
+    CHECK_EQ_U64(places_reserved(&w), 0);
+    CHECK_EQ_U64(rows_free(&w), w.plans->rows->count);
+    release r = {.w = &w};
+    slots_return(&r);
+    world_close(&w);
+}
+
 /* The plan of one row has all its steps on the device: those of more rows have not. */
 TEST(nothing_is_merged_where_only_larger_plans_have_steps_on_the_cpu)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
     const sp_device device = begin();
     row *r = &rows[0];
-    *r = (row){.kind = TURNED, .model = model_open(TURNED, device)};
+    *r = (row){.kind = TURNED, .model = model_open(TURNED, device, 0)};
     row_fill(r, 0, 0);
     CHECK_OK(row_run(r));
     CHECK_EQ_U64(combining_build(r->model), 0);

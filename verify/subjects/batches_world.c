@@ -171,7 +171,7 @@ static bool call_wait(sp_batches_world *w, call *c, sp_run_group *group)
     bool is_done = false;
     if (sp__run_slots_try_acquire(&w->slots, NULL)) return false;
     c->request.group = group;
-    sp__batch_row_take(&w->plans, &c->request);
+    sp__batch_row_take(&w->plans, &w->slots, &c->request);
     SP_SCHED_ASSERT(sp__run_slots_wait(&w->slots, &c->request, &is_done) == SP_OK);
     if (is_done) sp__batch_row_return(&w->plans, &c->request, true);
     return is_done;
@@ -192,7 +192,7 @@ void sp__batches_run_late(void *arg)
     call *c = call_begin(50);
     c->request.terms.deadline_ns = 1;
     c->request.group = &w->group;
-    sp__batch_row_take(&w->plans, &c->request);
+    sp__batch_row_take(&w->plans, &w->slots, &c->request);
     const sp_status status = sp__run_slots_wait(&w->slots, &c->request, &is_done);
     SP_SCHED_ASSERT(!is_done && (status == SP_OK || status == SP_TIMEOUT));
     if (status == SP_OK) run_in_slot(w, c, NULL);

@@ -268,6 +268,73 @@ TEST(submitted_runs_and_threads_share_the_slots)
     world_end(&w, 2);
 }
 
+/* ---- places in the queue ---- */
+
+static sp_status wait_on(slots_world *w, sp_run_request *request)
+{
+    bool is_done;
+    const sp_status status = sp__run_slots_wait(&w->slots, request, &is_done);
+    CHECK(!is_done);
+    return status;
+}
+
+static sp_run_request bounded_request(sp_run_flow *flow)
+{
+    return (sp_run_request){.terms = {.flow = flow, .is_bounded = true}};
+}
+
+static void release_when_one_waits(void *arg)
+{
+    slots_world *w = arg;
+    while (sp__run_slots_waiting(&w->slots) == 0) sp_thread_yield();
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
+}
+
+TEST(a_reserved_place_is_refused_to_others_until_it_is_used_or_returned)
+{
+    slots_world w;
+    sp_thread releaser;
+    sp_run_flow flow = {.most_queued = 1};
+    sp_run_request request = bounded_request(&flow), other = bounded_request(&flow);
+    sp_run_request third = bounded_request(&flow);
+    world_begin(&w, 1);
+    CHECK_OK(sp__run_slots_acquire(&w.slots, NULL));
+    CHECK(sp__run_slots_reserve(&w.slots, &request));
+    CHECK(!sp__run_slots_reserve(&w.slots, &other));
+    CHECK_STATUS(wait_on(&w, &other), SP_BUSY);
+    CHECK_MESSAGE("1 runs of the model wait for a run slot");
+    sp__run_slots_unreserve(&w.slots, &request);
+    sp__run_slots_unreserve(&w.slots, &request);      /* there is none */
+    REQUIRE(sp__run_slots_reserve(&w.slots, &other)); /* else no thread would wait */
+    CHECK_OK(sp_thread_create(&releaser, "releaser", release_when_one_waits, &w));
+    CHECK_OK(wait_on(&w, &other));
+    sp_thread_join(&releaser);
+    CHECK(sp__run_slots_reserve(&w.slots, &third));
+    sp__run_slots_unreserve(&w.slots, &third);
+    CHECK_EQ_U64(flow.reserved + flow.queued, 0);
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, NULL));
+    world_end(&w, 1);
+}
+
+/* Parts of a run that has been accepted may be queued meanwhile, which no limit refuses. */
+TEST(a_reserved_place_outlives_a_line_that_becomes_too_long)
+{
+    slots_world w;
+    sp_thread releaser;
+    sp_run_flow flow = {.most_queued = 1};
+    sp_run_request request = bounded_request(&flow);
+    world_begin(&w, 1);
+    CHECK_OK(sp__run_slots_acquire(&w.slots, NULL));
+    CHECK(sp__run_slots_reserve(&w.slots, &request));
+    flow.reserved++;
+    CHECK_OK(sp_thread_create(&releaser, "releaser", release_when_one_waits, &w));
+    CHECK_OK(wait_on(&w, &request));
+    sp_thread_join(&releaser);
+    CHECK_EQ_U64(flow.reserved, 1);
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, NULL));
+    world_end(&w, 1);
+}
+
 TEST(an_owner_yields_a_few_times_for_callers_that_do_not_return)
 {
     sp_run_group group = {0};
