@@ -59,7 +59,6 @@ static bool plans_reclaim(const sp_rt_device *device, bool (*reclaim)(sp_plan_ca
 
 bool sp__models_reclaim(sp_rt_device *device)
 {
-    return sp__workspaces_trim(&device->workspaces) ||
-           plans_reclaim(device, sp__plan_cache_reclaim_extra) || plan_reclaim(device) ||
+    return plans_reclaim(device, sp__plan_cache_reclaim_extra) || plan_reclaim(device) ||
            plans_reclaim(device, sp__plan_cache_reclaim_context);
 }

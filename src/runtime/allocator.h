@@ -14,11 +14,12 @@
  * What the pools hold beyond a high watermark is trimmed to a low one by one of the threads that
  * acquire or release blocks, a slab at a time, while the others allocate.
  *
- * Out of memory: return unused slabs, then wait until some pending blocks are ready, then reclaim
- * what can be recreated (sp__allocator_set_reclaim), then wait for the rest, then fail with the
- * sizes. Each wait is for the first to pass of the points that pending blocks are filed under. A
- * closed allocator keeps nothing: a slab returns to its source when its last block is ready.
- * Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
+ * Out of memory: return unused slabs, then memory of spare workspaces, then wait until some pending
+ * blocks are ready, then reclaim what can be recreated (sp__allocator_set_reclaim), then wait for
+ * the rest, then fail with the sizes. Each wait is for the first to pass of the points that pending
+ * blocks are filed under. A closed allocator keeps nothing: a slab returns to its source when its
+ * last block is ready. Invariant when no call is inside:  in use + cached = reserved
+ * (sp__allocator_check). */
 #ifndef SP_RUNTIME_ALLOCATOR_H
 #define SP_RUNTIME_ALLOCATOR_H
 

@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "base/wait.h"
 #include "device/wait.h"
+#include "runtime/runtime_state.h"
 #include "runtime/storage.h"
 
 /* Small classes share slabs of about this size; a block of 1 MiB or more has a slab of its own. */
@@ -396,11 +397,20 @@ static sp_status block_create_or_find(sp_allocator *allocator, const sp_block_wi
     return SP_OK;
 }
 
+/* Of a workspace that is spare, and that no run uses now. */
+static bool reclaim_workspace(sp_allocator *allocator)
+{
+    sp_workspaces *workspaces = &allocator->device->workspaces;
+    return workspaces->allocator == allocator && sp__workspaces_trim_one(workspaces);
+}
+
 /* Waits or reclaims; true if there may be more memory than when `gifts` were counted. */
 static bool wait_for_memory(sp_allocator *allocator, const sp_block_wish *wish,
                             uint32_t *waits_left, uint64_t gifts)
 {
     sp_delay_point();
+    /* It takes no wait, and what is pending may be behind a host function. */
+    if (reclaim_workspace(allocator)) return true;
     if (*waits_left > 0 && wait_for_pending(allocator, wish)) {
         (*waits_left)--;
         return true;

@@ -112,6 +112,14 @@ bool sp__workspaces_trim(sp_workspaces *workspaces)
     return is_any;
 }
 
+bool sp__workspaces_trim_one(sp_workspaces *workspaces)
+{
+    if (workspaces->allocator->dev->limits.range_unit == 0) return false;
+    uint32_t at = 0;
+    while (at < SP_WORKSPACES_MOST && !workspace_trim(workspaces, &workspaces->list[at])) at++;
+    return at < SP_WORKSPACES_MOST;
+}
+
 void sp__workspaces_deinit(sp_workspaces *workspaces)
 {
     for (uint32_t i = 0; i < SP_WORKSPACES_MOST; i++) {

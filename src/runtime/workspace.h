@@ -76,7 +76,9 @@ sp_workspace *sp__workspace_acquire(sp_workspaces *workspaces, const sp_workspac
 /* The submission has been accepted, and `last` is its point; without a timeline: it was not. */
 void sp__workspace_release(sp_workspaces *workspaces, sp_workspace *workspace, sp_point last);
 
-/* Returns memory that is not needed to the device; whether there was any. */
+/* Returns memory that is not needed to the device, of all workspaces or of the first that has some
+ * and that nothing uses; whether there was any. */
 bool sp__workspaces_trim(sp_workspaces *workspaces);
+bool sp__workspaces_trim_one(sp_workspaces *workspaces);
 
 #endif

@@ -268,4 +268,52 @@ TEST(a_hold_of_more_than_the_device_has_waits_for_nothing)
     for (int i = 0; i < 2; i++) sp__timeline_deinit(&h.gates[i]);
 }
 
+/* ---- other memory beside spare workspaces ---- */
+
+typedef struct short_storage {
+    const workspace_fixture *f;
+    sp_storage storage;
+    sp_status status;
+    sp_atomic_u32 has_ended;
+} short_storage;
+
+static void create_or_open(void *arg, uint32_t index)
+{
+    short_storage *s = arg;
+    if (index == 0) {
+        s->status = sp_storage_create(s->f->device, 3 * MIB, NULL, &s->storage);
+        sp_store_release(&s->has_ended, 1);
+        return;
+    }
+    while (sp_load_acquire(&s->has_ended) == 0 &&
+           sp_load_acquire(&s->f->rt->allocator.waits) == 0) {
+        sp_thread_yield();
+    }
+    sp_store_release(&is_open, 1);
+}
+
+/* What blocks the stream may take any time. Of the spare ones as many are returned as suffice. */
+TEST(memory_of_spare_workspaces_is_used_before_any_pending_one_is_waited_for)
+{
+    blocked_storage b;
+    sp_workspace *used[3];
+    sp_point after;
+    sp_memory_stats stats;
+    blocked_storage_begin(&b, false);
+    const workspace_fixture *f = &b.f;
+    CHECK_OK(sp_device_set_memory_limit(f->device, 0));
+    for (int i = 0; i < 3; i++) used[i] = workspace_acquire(f, &b.need, 1, NULL, &after);
+    for (int i = 0; i < 3; i++) sp__workspace_release(f->workspaces, used[i], (sp_point){0});
+    const uint64_t mapped = workspaces_mapped(f);
+    CHECK_OK(sp_device_get_memory_stats(f->device, &stats));
+    CHECK_OK(sp_device_set_memory_limit(f->device, stats.reserved_bytes));
+    short_storage s = {.f = f};
+    test_threads(2, create_or_open, &s);
+    CHECK_OK(s.status);
+    CHECK_EQ_U64(sp_load_acquire(&f->rt->allocator.waits), 0);
+    CHECK_EQ_U64(workspaces_mapped(f), mapped / 3 * 2);
+    CHECK_OK(sp_storage_release(s.storage));
+    blocked_storage_end(&b);
+}
+
 TEST_MAIN
