@@ -128,7 +128,9 @@ static bool rows_free(sp_batch_rows *rows)
  * wait: who is short of memory waits for those that give some (runtime/slab.c). */
 bool sp__batch_rows_reclaim(sp_batch_rows *rows)
 {
-    if (rows == NULL || sp_exchange_acquire(&rows->is_in_reclaim, 1) != 0) return false;
+    if (rows == NULL) return false;
+    const bool is_first = sp_exchange_acquire(&rows->is_in_reclaim, 1) == 0;
+    if (!is_first && !SP_PLANTED(reclaims_at_once)) return false;
     const bool is_freed = rows_free(rows);
     sp_store_release(&rows->is_in_reclaim, 0);
     return is_freed;

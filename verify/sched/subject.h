@@ -65,7 +65,7 @@ typedef struct sp_subject {
     X(tagged_stack) X(handle) X(queue) X(timeline) X(park) \
     X(host) X(host_exit) X(gpu) X(gpu_gate) X(tiles) X(throttle) X(pool) \
     X(event) X(hazard) X(mirror) X(wait_graph) X(faults) X(returned) X(allocator) \
-    X(wait_queue) X(slot_calls) X(slot_terms) X(slots) X(kept_slots) X(batches) X(batch_plans) \
+    X(wait_queue) X(slot_calls) X(slot_terms) X(slots) X(kept_slots) X(batches) X(batch_rows) X(batch_plans) \
     X(batch_queue) X(runs) X(plan_cache) \
     X(packed_weights) X(workspace) X(base) X(word_lock) X(close) X(runtime) X(future) X(cancel) X(partial)
 /* clang-format on */

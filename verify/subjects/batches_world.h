@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The world of subject_batches.c: slots, a group, and batches for some numbers of rows. A run adds
- * 1 to a number. Slots, batches, gather and scatter are real; plans and their devices are not
- * needed. */
+/* The world of subject_batches.c and subject_batch_rows.c: slots, a group, and batches for some
+ * numbers of rows. A run adds 1 to a number. Slots, batches, gather and scatter are real; plans and
+ * their devices are not needed. */
 #ifndef SP_SUBJECTS_BATCHES_WORLD_H
 #define SP_SUBJECTS_BATCHES_WORLD_H
 

@@ -192,57 +192,6 @@ static void subject_batch_awaited(void *arg)
     sp__batches_end(&w, 2);
 }
 
-/* ---- rows that callers copy ---- */
-
-/* The row is written by another caller as soon as it is returned. */
-static void subject_batch_rows(void *arg)
-{
-    const uint32_t threads = *(const uint32_t *)arg;
-    sp_batches_world w;
-    sp__batches_begin(&w, 1, 2, 0);
-    sp__batches_add_rows(&w, 1);
-    sp__batches_take_slots(&w);
-    sp__subject_run(
-        (const sp_thread_fn[]){sp__batches_lead_one, sp__batches_run, sp__batches_use_row}, threads,
-        &w);
-    sp__batches_end(&w, 2);
-}
-
-/* The lead waited, too, and has a row. */
-static void subject_batch_rows_lead(void *arg)
-{
-    const uint32_t threads = *(const uint32_t *)arg;
-    sp_batches_world w;
-    sp__batches_begin(&w, 1, 2, 3);
-    sp__batches_add_rows(&w, 2);
-    sp__subject_run((const sp_thread_fn[]){sp__batches_run, sp__batches_run, sp__batches_run},
-                    threads, &w);
-    sp__batches_end(&w, threads);
-}
-
-static void subject_batch_rows_break(void *arg)
-{
-    (void)arg;
-    sp_batches_world w;
-    sp__batches_begin(&w, 1, 2, 0);
-    sp__batches_add_rows(&w, 2);
-    w.fails = true;
-    sp__batches_take_slots(&w);
-    sp__subject_run((const sp_thread_fn[]){sp__batches_lead_one, sp__batches_run}, 2, &w);
-    sp__batches_end(&w, 2);
-}
-
-static void subject_batch_rows_late(void *arg)
-{
-    (void)arg;
-    sp_batches_world w;
-    sp__batches_begin(&w, 1, 2, 0);
-    sp__batches_add_rows(&w, 1);
-    sp__batches_take_slots(&w);
-    sp__subject_run((const sp_thread_fn[]){sp__batches_release_slot, sp__batches_run_late}, 2, &w);
-    sp__batches_end(&w, sp_load_relaxed(&w.ended));
-}
-
 /* ---- batches that do not pay for threads ---- */
 
 static void subject_batch_unpaid(void *arg)
@@ -404,44 +353,6 @@ const sp_subject sp__subjects_batches[] = {
      .thread_count = 2,
      .planted = "awaited_unseen",
      .options = SP_SPINNERS,
-     .seconds = 0.5},
-    {.name = "batch_rows_2",
-     .test = subject_batch_rows,
-     .arg = SP_SUBJECT_ARG(2),
-     .thread_count = 2,
-     .planted = "relaxed_grant row_unplaced",
-     .options = SP_SPINNERS,
-     .seconds = 0.5},
-    {.name = "batch_rows_3",
-     .test = subject_batch_rows,
-     .arg = SP_SUBJECT_ARG(3),
-     .thread_count = 3,
-     .planted = "row_early row_unplaced",
-     .options = SP_SPINNERS,
-     .seconds = 0.5},
-    {.name = "batch_rows_lead_2",
-     .test = subject_batch_rows_lead,
-     .arg = SP_SUBJECT_ARG(2),
-     .thread_count = 2,
-     .planted = "row_leaked",
-     .seconds = 0.5},
-    {.name = "batch_rows_lead_3",
-     .test = subject_batch_rows_lead,
-     .arg = SP_SUBJECT_ARG(3),
-     .thread_count = 3,
-     .planted = "row_unplaced row_leaked",
-     .seconds = 0.5},
-    {.name = "batch_rows_break",
-     .test = subject_batch_rows_break,
-     .thread_count = 2,
-     .planted = "row_leaked",
-     .options = SP_SPINNERS,
-     .seconds = 0.5},
-    {.name = "batch_rows_late",
-     .test = subject_batch_rows_late,
-     .thread_count = 2,
-     .planted = "row_leaked",
-     .options = SP_SLEEPERS,
      .seconds = 0.5},
     {.name = "batch_unpaid",
      .test = subject_batch_unpaid,
