@@ -21,7 +21,6 @@ static void bucket_add(sp_batches_world *w, uint32_t i, uint32_t rows)
     sp__batch_bucket_publish(&w->plans);
 }
 
-/* With one batch of each of the numbers of rows, in rising order. */
 void sp__batches_begin(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uint32_t rows_b)
 {
     memset(w, 0, sizeof *w);
@@ -74,6 +73,9 @@ void sp__batches_end(sp_batches_world *w, uint32_t computed)
     for (uint32_t i = 0; i < sp__batch_plans_count(&w->plans); i++) {
         SP_SCHED_ASSERT(sp__batch_acquire(&w->plans, w->plans.buckets[i].rows) == &w->batches[i]);
         sp_mutex_deinit(&w->plans.buckets[i].lock);
+    }
+    for (uint32_t i = 0; i < SP_COUNT_OF(w->runs); i++) {
+        SP_SCHED_ASSERT(w->runs[i].ends == (w->runs[i].world != NULL));
     }
     rows_end(w);
     sp__run_slots_deinit(&w->slots);
@@ -280,6 +282,12 @@ void sp__batches_take_slots(sp_batches_world *w)
     for (uint32_t i = 0; i < w->slots.count; i++) {
         SP_SCHED_ASSERT(sp__run_slots_try_acquire(&w->slots, NULL));
     }
+}
+
+void sp__batches_begin_taken(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uint32_t rows_b)
+{
+    sp__batches_begin(w, slots, rows_a, rows_b);
+    sp__batches_take_slots(w);
 }
 
 /* ---- runs without a thread ---- */

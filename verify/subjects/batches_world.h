@@ -17,7 +17,7 @@ typedef struct sp_batches_world sp_batches_world;
 /* A run without a thread. Plain fields belong to the party that has the run. */
 typedef struct sp_queued_run {
     sp_run_request request;
-    sp_batches_world *world;
+    sp_batches_world *world; /* NULL: it has not been submitted */
     uint32_t input, output;
     const void *inputs[1];
     void *outputs[1];
@@ -51,9 +51,11 @@ struct sp_batches_world {
 
 /* With one batch of each of the numbers of rows, in rising order; rows_b 0: of rows_a alone. */
 void sp__batches_begin(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uint32_t rows_b);
+/* The same; all slots are taken, for the threads that lead or release. */
+void sp__batches_begin_taken(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uint32_t rows_b);
 /* Callers that wait copy their rows, for which there are so many places. */
 void sp__batches_add_rows(sp_batches_world *w, uint32_t count);
-/* So many rows were computed, and nothing waits or is in use. */
+/* So many rows were computed, each submitted run has ended once, and nothing waits or is in use. */
 void sp__batches_end(sp_batches_world *w, uint32_t computed);
 
 /* Takes all slots, for the threads that lead or release. */

@@ -15,9 +15,8 @@ static void subject_batch_rows(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     sp_batches_world w;
-    sp__batches_begin(&w, 1, 2, 0);
+    sp__batches_begin_taken(&w, 1, 2, 0);
     sp__batches_add_rows(&w, 1);
-    sp__batches_take_slots(&w);
     sp__subject_run(
         (const sp_thread_fn[]){sp__batches_lead_one, sp__batches_run, sp__batches_use_row}, threads,
         &w);
@@ -40,10 +39,9 @@ static void subject_batch_rows_break(void *arg)
 {
     (void)arg;
     sp_batches_world w;
-    sp__batches_begin(&w, 1, 2, 0);
+    sp__batches_begin_taken(&w, 1, 2, 0);
     sp__batches_add_rows(&w, 2);
     w.fails = true;
-    sp__batches_take_slots(&w);
     sp__subject_run((const sp_thread_fn[]){sp__batches_lead_one, sp__batches_run}, 2, &w);
     sp__batches_end(&w, 2);
 }
@@ -52,9 +50,8 @@ static void subject_batch_rows_late(void *arg)
 {
     (void)arg;
     sp_batches_world w;
-    sp__batches_begin(&w, 1, 2, 0);
+    sp__batches_begin_taken(&w, 1, 2, 0);
     sp__batches_add_rows(&w, 1);
-    sp__batches_take_slots(&w);
     sp__subject_run((const sp_thread_fn[]){sp__batches_release_slot, sp__batches_run_late}, 2, &w);
     sp__batches_end(&w, sp_load_relaxed(&w.ended));
 }

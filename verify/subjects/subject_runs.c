@@ -17,18 +17,22 @@ static void subject_runs_lead(void *arg)
     sp__runs_end(&w);
 }
 
-/* A thread leads a submitted run, or that run the thread's. */
-static void subject_runs_mixed(void *arg)
+/* A thread leads a submitted run, or that run the thread's; a third run has a thread, too. */
+static void mixed(uint32_t threads, uint32_t input, sp_thread_fn second, sp_status expected)
 {
-    const uint32_t threads = *(const uint32_t *)arg;
     static sp_runs_world w;
     sp__runs_begin(&w, 1, 1, 2, threads == 3 ? 3 : 0);
     sp__runs_take_slots(&w);
-    sp__runs_submit(&w, 0, 50);
-    sp__subject_run((const sp_thread_fn[]){sp__runs_release_and_work, sp__runs_run, sp__runs_run},
+    sp__runs_submit(&w, 0, input);
+    sp__subject_run((const sp_thread_fn[]){sp__runs_release_and_work, second, sp__runs_run},
                     threads, &w);
-    sp__runs_check(&w, 0, SP_OK);
+    sp__runs_check(&w, 0, expected);
     sp__runs_end(&w);
+}
+
+static void subject_runs_mixed(void *arg)
+{
+    mixed(*(const uint32_t *)arg, 50, sp__runs_run, SP_OK);
 }
 
 /* ---- a leader without a thread ---- */
@@ -55,30 +59,13 @@ static void subject_runs_helped(void *arg)
 /* The run without a thread fails, alone, whichever of the two leads; */
 static void subject_runs_fail(void *arg)
 {
-    const uint32_t threads = *(const uint32_t *)arg;
-    static sp_runs_world w;
-    sp__runs_begin(&w, 1, 1, 2, threads == 3 ? 3 : 0);
-    sp__runs_take_slots(&w);
-    sp__runs_submit(&w, 0, SP_RUNS_BAD);
-    sp__subject_run((const sp_thread_fn[]){sp__runs_release_and_work, sp__runs_run, sp__runs_run},
-                    threads, &w);
-    sp__runs_check(&w, 0, SP_INVALID);
-    sp__runs_end(&w);
+    mixed(*(const uint32_t *)arg, SP_RUNS_BAD, sp__runs_run, SP_INVALID);
 }
 
 /* or the one with a thread does. */
 static void subject_runs_fail_thread(void *arg)
 {
-    const uint32_t threads = *(const uint32_t *)arg;
-    static sp_runs_world w;
-    sp__runs_begin(&w, 1, 1, 2, threads == 3 ? 3 : 0);
-    sp__runs_take_slots(&w);
-    sp__runs_submit(&w, 0, 50);
-    sp__subject_run(
-        (const sp_thread_fn[]){sp__runs_release_and_work, sp__runs_run_bad, sp__runs_run}, threads,
-        &w);
-    sp__runs_check(&w, 0, SP_OK);
-    sp__runs_end(&w);
+    mixed(*(const uint32_t *)arg, 50, sp__runs_run_bad, SP_OK);
 }
 
 /* ---- a wait inside a callback ---- */
