@@ -113,6 +113,21 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
     return set_images(out);
 }
 
+/* Along one axis. */
+static bool reaches_padding(int64_t in, int64_t out, int64_t span, int64_t stride, int64_t pad)
+{
+    return pad > 0 || (out - 1) * stride - pad + span > in;
+}
+
+bool sp__blocked_has_padding(const sp_conv_constants *conv)
+{
+    const sp_conv_constants *k = conv;
+    const int64_t rows = (k->kernel_h - 1) * k->dilation_h + 1;
+    const int64_t columns = (k->kernel_w - 1) * k->dilation_w + 1;
+    return reaches_padding(k->in_h, k->out_h, rows, k->stride_h, k->pad_top) ||
+           reaches_padding(k->in_w, k->out_w, columns, k->stride_w, k->pad_left);
+}
+
 /* So many filters read each pixel that the time of a copy does not count. */
 #define THIN_FILTERS 32
 

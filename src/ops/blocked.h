@@ -76,6 +76,9 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
 bool sp__blocked_thin(const sp_conv_constants *conv, const sp_image_form *form,
                       sp_conv_constants *thin, sp_copy_constants *copy);
 
+/* Is an input of an output padding? */
+bool sp__blocked_has_padding(const sp_conv_constants *conv);
+
 /* May it have offsets? */
 bool sp__blocked_has_offsets(const sp_blocked_call *call);
 

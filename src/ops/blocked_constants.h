@@ -48,7 +48,7 @@ typedef struct sp_blocked_constants {
                            is in the image. Of a pointwise convolution of stride 1 */
     bool has_norm;      /* batch_norm_f32 before the activation */
     bool has_other;     /* then another image is added */
-    bool skips_padding; /* depthwise_blocked_f32: its weights are finite, so taps in the
+    bool skips_padding; /* of a convolution: its weights are finite, so taps in the
                            padding change no sum */
     float epsilon;      /* of has_norm */
 } sp_blocked_constants;

@@ -103,6 +103,37 @@ static bool is_whole_call(const sp_block_pass *pass, const sp_plan_step *step,
 
 /* ---- convolutions ---- */
 
+/* Elements that are looked at without a branch. */
+#define FINITE_ELEMENTS 1024
+
+/* Inlined with a constant, which a compiler needs for vectors. */
+static inline bool has_special(const float *elements, uint64_t count)
+{
+    const uint32_t exponent = 0x7f800000u; /* all of it: of infinities and NaNs */
+    uint32_t found = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &elements[i], sizeof bits);
+        found |= (uint32_t)((bits & exponent) == exponent);
+    }
+    return found != 0;
+}
+
+static bool is_finite(const sp_block_pass *pass, const sp_plan_binding *weight)
+{
+    const sp_graph *graph = pass->builder->plan->graph;
+    const sp_weight *of = &graph->weights[pass->builder->values[weight->index].index];
+    const float *elements = of->data;
+    if (elements == NULL) return false;
+    if (SP_PLANTED(skip_infinite)) return true;
+    const uint64_t count = of->bytes / sizeof *elements;
+    uint64_t i = 0;
+    for (; count - i >= FINITE_ELEMENTS; i += FINITE_ELEMENTS) {
+        if (has_special(elements + i, FINITE_ELEMENTS)) return false;
+    }
+    return !has_special(elements + i, count - i);
+}
+
 bool sp__block_is_like(const sp_block_pass *pass, uint32_t x, const sp_image_form *form)
 {
     const sp_block_value *value = &pass->values[x];
@@ -160,6 +191,8 @@ static sp_status block_rows(sp_block_pass *pass, const sp_plan_step *step, bool 
 static sp_status add_conv(sp_block_pass *pass, const sp_plan_step *step, sp_blocked_call *call)
 {
     sp_block_operands operands = {.bias = step->bindings[2]};
+    call->constants.skips_padding =
+        sp__blocked_has_padding(&call->constants.of) && is_finite(pass, &step->bindings[1]);
     SP_TRY(sp__block_set_maps(pass, step->bindings[0].index, call, &operands));
     SP_TRY(pack_weights(pass, step, call, &operands.weights));
     return sp__block_add_call(pass, step, SP_KERNEL_ID_conv_blocked_f32, call, &operands);
@@ -216,18 +249,6 @@ static sp_status block_conv(sp_block_pass *pass, const sp_plan_step *step, bool 
     if (*is_done) return SP_OK;
     *is_done = true;
     return add_conv(pass, step, &call);
-}
-
-static bool is_finite(const sp_block_pass *pass, const sp_plan_binding *weight)
-{
-    const sp_graph *graph = pass->builder->plan->graph;
-    const sp_weight *of = &graph->weights[pass->builder->values[weight->index].index];
-    const float *elements = of->data;
-    if (elements == NULL) return false;
-    for (uint64_t i = 0; i < of->bytes / sizeof *elements; i++) {
-        if (elements[i] - elements[i] != 0 && !SP_PLANTED(skip_infinite)) return false;
-    }
-    return true;
 }
 
 /* Each lane by itself: in the lanes of x, if what there is for each channel can be there too. */

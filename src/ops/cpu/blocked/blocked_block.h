@@ -24,12 +24,19 @@ enum { SP_BLOCKED_SUMS = 12, SP_BLOCKED_OUTPUTS = 6 };
 /* Up to so many panels are computed together. */
 enum { SP_BLOCKED_PANELS = SP_EPILOGUE_BLOCKS };
 
-/* A segment of the taps. */
+/* Outputs at an end of a row, whose inputs at some taps are padding. */
+typedef enum sp_blocked_side { SP_BLOCKED_LEFT = 1, SP_BLOCKED_RIGHT = 2 } sp_blocked_side;
+
+/* A segment of the taps. Those that are no padding for a row of outputs are `runs` runs of `run`
+ * taps each, from tap `first` on, and `gap` taps behind each: one run of all taps, or a run for
+ * each channel. */
 typedef struct sp_blocked_segment {
     const int64_t *offsets; /* of its inputs, by tap; one more is read, of no input */
+    const uint8_t *sides;   /* by tap: where its inputs are padding, sp_blocked_side */
     int64_t depth, panel;   /* taps; floats of a panel of weights */
     int64_t plane;          /* floats of a block of y */
-    sp_epilogue *epilogue;  /* of the panels, in the last segment */
+    int64_t first, run, gap, runs;
+    sp_epilogue *epilogue; /* of the panels, in the last segment */
     bool is_first, is_last;
 } sp_blocked_segment;
 
@@ -151,11 +158,20 @@ static SP_ALWAYS_INLINE void sp_blocked_store_half(const int64_t outputs, const 
 
 /* ---- segments ---- */
 
-/* One tap: its inputs are `step` floats apart from `in` on, its weights begin at w. */
+/* Is the input of output p padding at a tap where those at `sides` are? */
+static SP_ALWAYS_INLINE bool sp_blocked_is_padding(const int64_t p, const int64_t outputs,
+                                                   unsigned sides)
+{
+    if (p == 0 && (sides & SP_BLOCKED_LEFT) != 0) return true;
+    return p == outputs - 1 && (sides & SP_BLOCKED_RIGHT) != 0;
+}
+
+/* One tap: its inputs are `step` floats apart from `in` on, its weights begin at w. Inputs at
+ * `sides`, which no half panel has, are padding, and left out. */
 static SP_ALWAYS_INLINE void sp_blocked_tap(const int64_t panels, const bool has_half,
                                             const int64_t outputs, const int64_t step,
                                             const float *in, const float *w, int64_t panel,
-                                            sp_vector *acc, sp_half_vector *halves)
+                                            unsigned sides, sp_vector *acc, sp_half_vector *halves)
 {
     const int64_t vectors = sp_blocked_vectors(panels, has_half);
     sp_vector weights[SP_BLOCKED_PANELS * SP_BLOCK_VECTORS];
@@ -166,6 +182,7 @@ static SP_ALWAYS_INLINE void sp_blocked_tap(const int64_t panels, const bool has
     }
 #pragma GCC unroll 16
     for (int64_t p = 0; p < outputs; p++) {
+        if (sp_blocked_is_padding(p, outputs, sides)) continue;
         const sp_vector input = sp_vector_splat(in[p * step]);
 #pragma GCC unroll 16
         for (int64_t v = 0; v < vectors; v++) {
@@ -215,11 +232,42 @@ static SP_ALWAYS_INLINE void sp_blocked_run(const int64_t panels, const bool has
         next = x + s->offsets[k + taps];
 #pragma GCC unroll 4
         for (int64_t t = 0; t < taps; t++) {
-            sp_blocked_tap(panels, has_half, outputs, step, in + t, w + t * SP_BLOCK, s->panel, acc,
-                           halves);
+            sp_blocked_tap(panels, has_half, outputs, step, in + t, w + t * SP_BLOCK, s->panel, 0,
+                           acc, halves);
         }
     }
     sp_blocked_store(panels, has_half, outputs, acc, halves, chains);
+    sp_blocked_add(s, chains, panels, outputs, y);
+}
+
+/* The same of whole panels and blocked inputs, without the taps that are padding: those of all
+ * outputs by the segment's runs, and those of the first or the last output, if they are at `sides`
+ * of the image. A loop of its own: the one above has no instruction for it. */
+static SP_ALWAYS_INLINE void sp_blocked_run_edge(const int64_t panels, const int64_t outputs,
+                                                 unsigned sides, const sp_blocked_segment *s,
+                                                 const float *x, const float *w, const float *ahead,
+                                                 float *y)
+{
+    float chains[SP_BLOCKED_SUMS * SP_VECTOR];
+    sp_vector acc[SP_BLOCKED_SUMS] = {0};
+    int64_t k = s->first;
+    w += k * SP_BLOCK;
+    for (int64_t runs = s->runs; runs > 0; runs--) {
+        const float *next = x + s->offsets[k];
+        for (const int64_t end = k + s->run; k < end; k++, w += SP_BLOCK) {
+            if (ahead != NULL) {
+                __builtin_prefetch(ahead, 0, 2);
+                ahead += SP_BLOCK;
+            }
+            const unsigned of = s->sides[k] & sides;
+            const float *in = next;
+            next = x + s->offsets[k + 1];
+            sp_blocked_tap(panels, false, outputs, SP_BLOCK, in, w, s->panel, of, acc, NULL);
+        }
+        k += s->gap;
+        w += s->gap * SP_BLOCK;
+    }
+    sp_blocked_store(panels, false, outputs, acc, NULL, chains);
     sp_blocked_add(s, chains, panels, outputs, y);
 }
 

@@ -9,6 +9,7 @@
  * A second kernel computes a band of rows at a time and stores the maxima over windows of them. */
 #include "ops/cpu/blocked/band.h"
 #include "ops/cpu/blocked/blocked_block.h"
+#include "ops/cpu/blocked/conv_edges.h"
 
 /* Outputs of a pointwise convolution that read a segment of channels one after the other. */
 enum { DIRECT_COLUMNS = 4 * SP_BLOCKED_OUTPUTS };
@@ -32,6 +33,7 @@ typedef struct conv {
     int64_t channels;     /* of a segment */
     int64_t first_block, last_block;
     int64_t offsets[SP_CONV_MAX_SEGMENT + 1]; /* of the taps of a segment, and one more */
+    uint8_t sides[SP_CONV_MAX_SEGMENT];       /* of the same, if padding is skipped */
 } conv;
 
 static int64_t blocks_of(int64_t channels)
@@ -107,6 +109,7 @@ static void conv_init(conv *c, const sp_tile *tile, const out_block *of, int64_t
                         b->is_plain ? c->channels : blocks_of(c->channels), of->rows, of->columns);
     }
     if (c->places == NULL) find_offsets(c);
+    if (b->skips_padding) sp_edge_sides(k, c->channels, c->sides);
     c->offsets[c->channels * k->kernel_h * k->kernel_w] = 0;
 }
 
@@ -119,21 +122,30 @@ typedef struct out_row {
     float *y;
     int64_t columns;
     const float *ahead, *ahead_end; /* the panels that are needed next and not yet fetched */
+    unsigned sides;                 /* that padding is skipped at: of sp_blocked_side */
 } out_row;
 
 #define RUN_CASE(n)                                                                                \
     case n:                                                                                        \
         if ((n) * sp_blocked_registers(panels, has_half) <= SP_BLOCKED_SUMS &&                     \
             (n) <= SP_BLOCKED_OUTPUTS) {                                                           \
-            sp_blocked_run(panels, has_half, (n) <= SP_BLOCKED_OUTPUTS ? (n) : 1, step, taps,      \
-                           r->s, x, r->w, ahead, y);                                               \
+            const int64_t outputs = (n) <= SP_BLOCKED_OUTPUTS ? (n) : 1;                           \
+            if (can_skip && (sides != 0 || r->s->gap > 0)) {                                       \
+                sp_blocked_run_edge(panels, outputs, sides, r->s, x, r->w, ahead, y);              \
+            } else {                                                                               \
+                sp_blocked_run(panels, has_half, outputs, step, taps, r->s, x, r->w, ahead, y);    \
+            }                                                                                      \
         }                                                                                          \
         break
 
-/* Pieces of about the same size, of at most `most` outputs. */
+/* Pieces of about the same size, of at most `most` outputs. Padding is skipped by loops over
+ * blocked inputs, a tap at a time, of so many whole panels as most layers have: each is compiled
+ * again. */
 static SP_ALWAYS_INLINE void run_row(const int64_t panels, const bool has_half, const int64_t step,
                                      const int64_t taps, out_row *r, int64_t most)
 {
+    const bool is_used = panels == 1 || panels == 2 || panels == 4;
+    const bool can_skip = is_used && !has_half && step == SP_BLOCK && taps == 1;
     const int64_t pieces = (r->columns + most - 1) / most;
     const float *x = r->x;
     float *y = r->y;
@@ -144,6 +156,9 @@ static SP_ALWAYS_INLINE void run_row(const int64_t panels, const bool has_half, 
             ahead = r->ahead;
             r->ahead += r->s->panel;
         }
+        unsigned sides = r->sides;
+        if (i < pieces) sides &= ~(unsigned)SP_BLOCKED_LEFT;
+        if (i > 1) sides &= ~(unsigned)SP_BLOCKED_RIGHT;
         switch (count) {
             RUN_CASE(14);
             RUN_CASE(13);
@@ -247,12 +262,15 @@ static input_form form_of(const conv *c, const sp_blocked_segment *s)
     return has_channels ? INPUT_CHANNELS : INPUT_BLOCKED;
 }
 
-/* All rows of a patch for `panels` panels of filters. */
-static void run_panels(const conv *c, int64_t panels, bool has_half, out_row row, int64_t rows)
+/* All rows of a patch, from `first` on, for `panels` panels of filters. */
+static void run_panels(const conv *c, sp_blocked_segment *s, int64_t panels, bool has_half,
+                       out_row row, int64_t first, int64_t rows)
 {
-    const input_form form = form_of(c, row.s);
+    const input_form form = form_of(c, s);
     const int64_t most = outputs_of(panels, has_half);
+    row.s = s;
     for (int64_t r = 0; r < rows; r++) {
+        if (c->k->skips_padding) sp_edge_runs(&c->k->of, first + r, s);
         switch (has_half ? -panels : panels) {
 #if SP_VECTOR == 16
         case 8:
@@ -292,9 +310,9 @@ static void run_panels(const conv *c, int64_t panels, bool has_half, out_row row
 
 /* Finds the panels that follow those from block f on: of the next filters, or of the next segment.
  */
-static void find_ahead(const conv *c, int64_t f, int64_t panels, out_row *row)
+static void find_ahead(const conv *c, const sp_blocked_segment *s, int64_t f, int64_t panels,
+                       out_row *row)
 {
-    const sp_blocked_segment *s = row->s;
     const int64_t blocks = c->last_block - c->first_block;
     int64_t count = sp_size_least(panels, c->last_block - f - panels);
     row->ahead = row->w + panels * s->panel;
@@ -321,6 +339,9 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
     float *y =
         c->y + (o->row - c->y_first_row) * c->y_row + (o->column - c->y_first_column) * SP_BLOCK;
     const bool is_half_used = c->last_block == blocks_of(k->filters) && uses_half(k->filters);
+    unsigned sides = 0;
+    if (c->k->skips_padding && o->column == 0) sides |= SP_BLOCKED_LEFT;
+    if (c->k->skips_padding && o->column + o->columns == k->out_w) sides |= SP_BLOCKED_RIGHT;
     int64_t panels;
     for (int64_t f = c->first_block; f < c->last_block; f += panels) {
         panels = panels_of(o->columns, c->last_block - f, is_half_used);
@@ -328,13 +349,13 @@ static void run_filters(const conv *c, sp_blocked_segment *s, const out_block *o
         if (s->is_last) {
             sp_epilogue_load(s->epilogue, &c->lists, f * SP_BLOCK, panels * SP_BLOCK, k->filters);
         }
-        out_row row = {.s = s,
-                       .x = x,
+        out_row row = {.x = x,
                        .w = w + f * s->panel,
                        .y = y + (f - c->first_block) * c->y_plane,
-                       .columns = o->columns};
-        find_ahead(c, f, panels, &row);
-        run_panels(c, panels, has_half, row, o->rows);
+                       .columns = o->columns,
+                       .sides = sides};
+        find_ahead(c, s, f, panels, &row);
+        run_panels(c, s, panels, has_half, row, o->row, o->rows);
     }
 }
 
@@ -345,6 +366,7 @@ static void run_block(conv *c, const out_block *o, float *patch)
     const int64_t taps = k->kernel_h * k->kernel_w, all_taps = k->channels * taps;
     const int64_t step = c->k->is_plain ? 1 : SP_BLOCK;
     sp_blocked_segment s = {.offsets = c->offsets,
+                            .sides = c->sides,
                             .epilogue = &c->epilogue,
                             .panel = all_taps * SP_BLOCK,
                             .plane = c->y_plane};

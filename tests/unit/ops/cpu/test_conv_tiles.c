@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A convolution in blocks of channels by blocks of tiles: the bits of its tiles one by one, with
  * every instruction set, and the same with all of them; those of whole blocks of filters, however
- * many lanes of the last one are used. */
+ * many lanes of the last one are used; those with taps in the padding if these are left out. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +99,33 @@ TEST(a_last_block_of_some_filters_has_the_bits_of_a_whole_one)
         halves += rest <= 8;
     }
     CHECK(halves > seeds / 4);
+    sp_fpenv_leave(before);
+}
+
+/* ---- padding ---- */
+
+/* A convolution may leave out taps in the padding if its weights are finite: at the first and the
+ * last rows and columns, of images that are smaller than the kernel, and where all taps are. */
+TEST(taps_of_padding_change_no_bit)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    const uint64_t seeds = test_count(20000, 100);
+    uint64_t padded = 0;
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        data_random random = {seed};
+        sp_conv_constants conv = conv_random(&random);
+        conv.dilation_h = conv.kernel_h > 1 ? conv_pick(&random, 1, 2) : 1;
+        if (conv.kernel_h > 1) conv.pad_top = conv_pick(&random, 0, 2 * conv.kernel_h);
+        sp_blocked_call call;
+        if (!sp__blocked_conv(&conv, conv_pick(&random, 1, 6) > 1, &call)) continue;
+        if (!sp__blocked_has_padding(&call.constants.of)) continue;
+        const sp_tiling tiling = conv_random_tiling(&call, &random);
+        const sp_blocked_constants reference = call.constants;
+        call.constants.skips_padding = true;
+        check_blocks(&call, &tiling, &reference, false, &random, seed);
+        padded++;
+    }
+    CHECK(padded > seeds / 4);
     sp_fpenv_leave(before);
 }
 
