@@ -92,6 +92,18 @@ static sp_pack pack_of(sp_kernel_id reader, int64_t depth, int64_t filters)
         .matrix = {.depth = depth, .columns = filters, .depth_stride = 1, .column_stride = depth}};
 }
 
+/* Images of so many pixels fill few vectors of a plain layout. */
+#define SMALL_PIXELS 64
+
+/* Of more than one block, the last one of up to half its lanes is computed by half: two thirds of
+ * the lanes are used. That pays where other kernels have the least speed: for pointwise
+ * convolutions, and small images. */
+static bool has_half_lanes(const sp_conv_constants *k)
+{
+    const bool is_slow = k->kernel_h * k->kernel_w == 1 || k->out_h * k->out_w <= SMALL_PIXELS;
+    return is_slow && k->groups == 1 && k->filters > SP_CHANNEL_BLOCK;
+}
+
 bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_blocked_call *out)
 {
     *out = (sp_blocked_call){.constants = {.of = *conv}};
@@ -100,7 +112,9 @@ bool sp__blocked_conv(const sp_conv_constants *conv, bool is_x_blocked, sp_block
     const int64_t taps = tap_count(k), block = SP_CHANNEL_BLOCK;
     const bool has_tails = k->channels % block != 0 || k->filters % block != 0;
     if (taps == 0 || k->channels == 0) return false;
-    if (!fills_blocks(k->filters, k->groups > 1 && is_x_blocked)) return false;
+    if (!fills_blocks(k->filters, k->groups > 1 && is_x_blocked) && !has_half_lanes(k)) {
+        return false;
+    }
     if (k->groups > 1 && has_tails && !is_x_blocked) return false;
     if (k->segment % taps != 0) return false;
     out->constants.is_plain = !is_x_blocked && k->channels < block && k->groups == 1;

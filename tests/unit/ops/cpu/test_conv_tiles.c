@@ -7,6 +7,7 @@
 
 #include "base/fpenv.h"
 #include "ops/ops.h"
+#include "ops/schema/nn/window.h"
 #include "support/conv_cases.h"
 #include "support/test.h"
 
@@ -100,6 +101,45 @@ TEST(a_last_block_of_some_filters_has_the_bits_of_a_whole_one)
     }
     CHECK(halves > seeds / 4);
     sp_fpenv_leave(before);
+}
+
+static bool is_blocked(int64_t filters, int64_t kernel, int64_t side)
+{
+    const sp_conv_constants conv = {.planes = filters,
+                                    .groups = 1,
+                                    .channels = 32,
+                                    .filters = filters,
+                                    .in_h = side,
+                                    .in_w = side,
+                                    .out_h = side,
+                                    .out_w = side,
+                                    .kernel_h = kernel,
+                                    .kernel_w = kernel,
+                                    .stride_h = 1,
+                                    .stride_w = 1,
+                                    .dilation_h = 1,
+                                    .dilation_w = 1,
+                                    .pad_top = kernel / 2,
+                                    .pad_left = kernel / 2,
+                                    .segment = sp__conv_segment(kernel * kernel)};
+    sp_blocked_call call;
+    return sp__blocked_conv(&conv, true, &call);
+}
+
+/* Since half of a last block is computed, two thirds of the lanes are used by more than 16 filters.
+ * That is enough for pointwise convolutions and small images; others fill three quarters of whole
+ * blocks. */
+TEST(filters_that_fill_half_a_last_block_are_blocked_where_that_pays)
+{
+    for (int64_t filters = 17; filters <= 64; filters++) {
+        CHECK(is_blocked(filters, 1, 40));
+        CHECK(is_blocked(filters, 3, 8));
+        const bool fills = filters * 4 >= sp__channel_blocks(filters) * SP_CHANNEL_BLOCK * 3;
+        CHECK(is_blocked(filters, 3, 9) == fills);
+    }
+    CHECK(!is_blocked(17, 3, 9) && !is_blocked(23, 3, 9) && is_blocked(24, 3, 9));
+    CHECK(is_blocked(12, 1, 40) && is_blocked(12, 3, 8));
+    CHECK(!is_blocked(11, 1, 40) && !is_blocked(11, 3, 8)); /* one block is computed whole */
 }
 
 /* ---- padding ---- */
