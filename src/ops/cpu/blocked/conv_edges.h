@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The taps of a convolution in blocks of channels that are padding for a row of outputs, or for its
- * ends. Where weights are finite they add zeros and are left out: a sixth of the taps of 3 x 3 in an
- * image of 8 x 8. */
+ * ends. Where weights are finite they add zeros and are left out: a sixth of the taps of 3 x 3 in
+ * an image of 8 x 8. */
 #ifndef SP_OPS_CPU_BLOCKED_CONV_EDGES_H
 #define SP_OPS_CPU_BLOCKED_CONV_EDGES_H
 
