@@ -20,18 +20,22 @@
 #define SP_BLOCK_MAX_VECTORS 24
 #define SP_BLOCK_ROWS 6
 #define SP_BLOCK_PANELS(rows) ((rows) == 2 || (rows) == 3 ? 8 : 4)
+#define SP_BLOCK_MOST_PANELS 8
 #elif SP_VECTOR == 4
 #define SP_BLOCK_MAX_VECTORS 24
 #define SP_BLOCK_ROWS 6
 #define SP_BLOCK_PANELS(rows) ((rows) >= 3 ? 1 : 4 / (rows))
+#define SP_BLOCK_MOST_PANELS 4
 #elif !SP_HAS_HARDWARE_FMA /* a multiply-add is 30 instructions an element */
 #define SP_BLOCK_MAX_VECTORS 8
 #define SP_BLOCK_ROWS 2
 #define SP_BLOCK_PANELS(rows) 1
+#define SP_BLOCK_MOST_PANELS 1
 #else
 #define SP_BLOCK_MAX_VECTORS 8
 #define SP_BLOCK_ROWS 4
 #define SP_BLOCK_PANELS(rows) ((rows) >= 3 ? 1 : 4 / (rows))
+#define SP_BLOCK_MOST_PANELS 4
 #endif
 
 /* Otherwise gcc reads the vector from memory at each use. */

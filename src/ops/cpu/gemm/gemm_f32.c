@@ -9,8 +9,7 @@
 #include "ops/cpu/gemm/gemm_part.h"
 #include "ops/cpu/gemm/panel.h"
 
-/* GROUP: panels of the widest block. */
-enum { PANEL = SP_GEMM_PANEL, GROUP = SP_VECTOR == 16 ? SP_BLOCK_PANELS(2) : SP_BLOCK_PANELS(1) };
+enum { PANEL = SP_GEMM_PANEL, GROUP = SP_BLOCK_MOST_PANELS };
 
 static const float *panel_address(const sp_gemm_operands *g, int64_t panel)
 {
