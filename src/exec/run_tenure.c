@@ -10,8 +10,10 @@
 /* How often the clock is read for a thread that keeps its slot, in time and at least in runs. */
 #define OBSERVE_NS (SP_RUN_QUANTUM_NS / 8)
 #define OBSERVE_RUNS 16u
-/* Of the time in the state of a kept slot, which begins anew after an hour. */
+/* Of the time in the state of a kept slot, which begins anew after an hour; half of that is the
+ * most that two times can be apart. */
 #define TIME_UNIT_NS 4096u
+#define TIME_UNITS_APART (UINT32_MAX / (SP_KEPT_KIND + 1) / 2)
 /* More than the age of the last observed release. */
 #define OVERDUE_NS (2 * OBSERVE_NS)
 
@@ -23,7 +25,9 @@ uint32_t sp__run_tenure_left_state(const sp_run_tenure *tenure)
 bool sp__run_tenure_is_overdue(uint32_t left_state, uint64_t now)
 {
     const uint32_t as_now = (uint32_t)(now / TIME_UNIT_NS) * (SP_KEPT_KIND + 1) + SP_KEPT_LEFT;
-    return (as_now - left_state) / (SP_KEPT_KIND + 1) > OVERDUE_NS / TIME_UNIT_NS;
+    const uint32_t units = (as_now - left_state) / (SP_KEPT_KIND + 1);
+    /* More: the slot was left after `now`, which the caller has read before the state. */
+    return units > OVERDUE_NS / TIME_UNIT_NS && units <= TIME_UNITS_APART;
 }
 
 bool sp__run_tenure_return(sp_run_tenure *tenure)

@@ -15,7 +15,8 @@ typedef enum sp_release_action {
 /* The state of a kept slot that the thread leaves now (device/free_slots.h), with the time, as far
  * as it is known: of the last observed release. */
 uint32_t sp__run_tenure_left_state(const sp_run_tenure *tenure);
-/* Whether a slot in that state was left longer ago than its owner would stay away. */
+/* Whether a slot in that state was left longer ago than its owner would stay away; not if it was
+ * left after `now`. */
 bool sp__run_tenure_is_overdue(uint32_t left_state, uint64_t now);
 
 /* A quantum begins. */

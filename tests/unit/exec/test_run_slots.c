@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "device/thread_record.h"
+#include "exec/run_tenure.h"
 #include "support/test.h"
 
 enum { SLOTS = 3, RUNNERS = 12 };
@@ -133,6 +134,25 @@ TEST(kept_slots_are_free_for_others)
     sp__wait_entry_resume(sp__run_slots_release(&w.slots, &high));
     sp__wait_entry_resume(sp__run_slots_release(&w.slots, &refused));
     world_end(&w, SLOTS);
+}
+
+/* The watcher reads the clock before it looks at all lanes, so an owner may leave its slot after
+ * that: it has just been there. */
+TEST(a_slot_is_overdue_when_it_was_left_long_ago_and_not_when_it_was_left_meanwhile)
+{
+    const uint64_t start = sp_clock_now(), hour = UINT64_C(3600000000000);
+    const uint64_t step = SP_RUN_QUANTUM_NS / 8;
+    for (uint64_t left = start; left < start + 3 * hour; left += hour / 7 + 1) {
+        const sp_run_tenure tenure = {.observed = left};
+        const uint32_t state = sp__run_tenure_left_state(&tenure);
+        for (uint64_t ns = 0; ns <= step; ns += step / 50) {
+            CHECK(!sp__run_tenure_is_overdue(state, left - ns));
+            CHECK(!sp__run_tenure_is_overdue(state, left + ns));
+        }
+        CHECK(!sp__run_tenure_is_overdue(state, left - SP_RUN_QUANTUM_NS));
+        CHECK(sp__run_tenure_is_overdue(state, left + SP_RUN_QUANTUM_NS));
+        CHECK(sp__run_tenure_is_overdue(state, left + hour / 2));
+    }
 }
 
 /* A thread that waits though slots are free: as many runs of its flow as may be have one. */
