@@ -11,6 +11,9 @@
 #define MEASURED 64u
 /* A pause is so many times what was lost: the share of its time that a thread may lose. */
 #define PAUSE 16u
+/* Of what was lost that counts: no slice is longer. The whole process may have been stopped for any
+ * time, and nobody has its processors when it goes on. */
+#define MOST_NS 100000000u
 
 void sp__run_yields_init(sp_run_yields *yields, uint32_t width)
 {
@@ -25,7 +28,8 @@ void sp__run_yield_judge(sp_run_yields *yields, uint64_t before, uint64_t now, u
     sp_store_relaxed(&yields->measured, MEASURED);
     const bool is_ours = used_ns * 2 >= took_ns * yields->processors;
     if (is_ours || SP_PLANTED(yields_for_ever)) return;
-    sp_store_relaxed(&yields->paused_until, now + took_ns * PAUSE);
+    const uint64_t lost_ns = took_ns < MOST_NS ? took_ns : MOST_NS;
+    sp_store_relaxed(&yields->paused_until, now + lost_ns * PAUSE);
 }
 
 static void yield_measured(sp_run_yields *yields, uint64_t before)

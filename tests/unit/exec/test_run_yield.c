@@ -50,6 +50,18 @@ TEST(there_is_no_yield_in_a_pause_and_there_are_after_it)
     CHECK(sp__run_yield(&yields));
 }
 
+/* Where the whole process was stopped, by a debugger or a container that is frozen, nothing says
+ * that other programs will go on taking its processors. */
+TEST(a_pause_is_never_long)
+{
+    sp_run_yields yields = yields_of(4);
+    sp__run_yield_judge(&yields, 10 * MS, 10 * MS + HOUR, 0);
+    const uint64_t until = sp_load_relaxed(&yields.paused_until);
+    CHECK(until > 10 * MS + HOUR && until <= 12 * MS + HOUR + 2000 * MS);
+    sp__run_yield_judge(&yields, 10 * MS, UINT64_MAX / 2, 0);
+    CHECK(sp_load_relaxed(&yields.paused_until) <= UINT64_MAX / 2 + 2000 * MS);
+}
+
 /* On a busy machine one of them may be long again; then there are more. */
 TEST(some_yields_are_measured_after_a_long_one)
 {
