@@ -43,7 +43,8 @@ typedef struct sp_model_tensor {
  * A given output has the dtype and shape that the run gives it and no elements that share memory.
  * It may be strided, and may share its storage with inputs, one of them or parts of it: it is then
  * computed in memory of the call and copied on the stream. The ranges of two outputs must not
- * overlap. An output in host memory makes the call wait for the run.
+ * overlap. An output in host memory makes the call wait for the run: SP_DEADLOCK, with the run
+ * still on the stream, where sp_storage_host_begin on an output would be.
  *
  * What the call waits for otherwise: a plan, the first time that the shapes are used; inputs that
  * determine shapes (sp_port), whose values it reads; and a model whose shapes, branches or loops

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
@@ -439,9 +438,10 @@ static bool has_host_outputs(const sp_tensor_arguments *arguments)
     return is_any;
 }
 
+/* As a read of the outputs waits: an input may be behind an open access of the caller. */
 static sp_status run_wait(uint64_t before, sp_point run)
 {
-    SP_TRY(sp__point_wait_passed(run, SP_NO_DEADLINE));
+    SP_TRY(sp__point_wait_for_access(&run, 1));
     const sp_fault fault = sp__point_fault(run);
     if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
     sp__failures_returned(run, before);

@@ -443,6 +443,32 @@ TEST(a_run_on_tensors_that_is_reported_leaves_earlier_failures_of_its_lease)
     end(&w, 0);
 }
 
+/* As a read of the tensor would be: the run waits for the end of the access, which is the caller's.
+ */
+TEST(a_run_on_tensors_behind_an_access_of_its_own_caller_is_a_deadlock)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(all_ops); i++) {
+        const world w = begin(all_ops[i]);
+        float y[COUNT];
+        void *data;
+        sp_tensor_info info;
+        const sp_model_tensor inputs[2] = {{.tensor = tensor_of_table(&w)},
+                                           {.tensor = tensor_of_indices(&w, good)}};
+        sp_host_tensor host = partial_room(NULL, y, sizeof y);
+        sp_model_tensor output = {.host = &host};
+        CHECK_OK(sp_tensor_get_info(inputs[0].tensor, &info));
+        CHECK_OK(sp_storage_host_begin(info.storage, SP_READ_WRITE, &data));
+        CHECK_STATUS(sp_model_run_tensors(w.model, no_stream, NULL, inputs, 2, &output, 1),
+                     SP_DEADLOCK);
+        CHECK_OK(sp_storage_host_end(info.storage, SP_READ_WRITE));
+        CHECK_OK(sp_model_run_tensors(w.model, no_stream, NULL, inputs, 2, &output, 1));
+        CHECK_EQ_MEM(y, wanted, sizeof y);
+        check_nothing_is_unreported(&w);
+        for (int k = 0; k < 2; k++) CHECK_OK(sp_tensor_release(inputs[k].tensor));
+        end(&w, 0);
+    }
+}
+
 TEST(an_eager_op_that_the_calling_thread_computes_is_reported_by_its_call_alone)
 {
     if (segment_is_cpu()) SKIP("the cpu has all kernels");
