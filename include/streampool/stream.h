@@ -73,7 +73,8 @@ SP_API sp_status sp_thread_release_stream(void);
 
 /* Waits until everything submitted to the stream before the call has completed. Returns the status
  * of the first failed command that this thread submitted to the stream and that was not reported to
- * it yet; this reports all of the thread's failures on the stream so far.
+ * it yet; this reports all of the thread's failures on the stream so far. SP_DEVICE_LOST each time,
+ * to any thread, if the device was lost while it computed commands of the stream.
  *
  * Reported once. A failure is reported by this call or sp_device_synchronize; or by the call that
  * submitted the command, if that waits for it and returns the failure: sp_model_run,

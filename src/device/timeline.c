@@ -197,6 +197,15 @@ bool sp__timeline_take_failures_between(sp_timeline *timeline, uint64_t after, u
     return is_any;
 }
 
+sp_fault sp__timeline_loss(sp_timeline *timeline, uint64_t value)
+{
+    if (sp_load_relaxed(&timeline->failure_total) == 0) return SP_NO_FAULT;
+    sp_mutex_lock(&timeline->lock);
+    const sp_fault loss = value > timeline->lost_after ? timeline->loss : SP_NO_FAULT;
+    sp_mutex_unlock(&timeline->lock);
+    return loss;
+}
+
 void sp__timeline_forget_failures(sp_timeline *timeline)
 {
     sp_mutex_lock(&timeline->lock);

@@ -120,6 +120,9 @@ sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint6
  * thread has no failures before them that no call has taken. */
 bool sp__timeline_take_failures_between(sp_timeline *timeline, uint64_t after, uint64_t value,
                                         uint64_t thread, bool *is_first);
+/* The fault of the loss of the device, if submissions up to `value` had been issued and were lost
+ * with it: which thread had submitted them is not known any more. Else SP_NO_FAULT. */
+sp_fault sp__timeline_loss(sp_timeline *timeline, uint64_t value);
 /* Drops the records of all failures, for which nobody will ask any more. */
 void sp__timeline_forget_failures(sp_timeline *timeline);
 /* Number of failures of any thread that no call has taken; *first is the fault of the oldest. */

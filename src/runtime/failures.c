@@ -10,7 +10,9 @@ sp_status sp__failures_report(sp_point point)
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     const sp_fault fault = sp__timeline_take_failures(point.timeline, point.value, record->number);
-    if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
+    if (SP_LIKELY(fault == SP_NO_FAULT)) {
+        return sp__fault_report(sp__timeline_loss(point.timeline, point.value));
+    }
     /* All of them count as reported. */
     sp__lease_faults_told(&point.timeline->owner->lease_faults, record->number, point.value);
     return sp__fault_report(fault);

@@ -9,7 +9,8 @@
 #include "device/timeline.h"
 
 /* The first failure of the calling thread's submissions up to the point, which has passed and has a
- * queue, that was not reported to it; all of them are reported then. */
+ * queue, that was not reported to it; all of them are reported then. Without one, and each time:
+ * the loss of the device, if submissions up to the point were lost with it. */
 sp_status sp__failures_report(sp_point point);
 
 /* The calling thread returns the failure of the point, which has passed: what it has submitted to

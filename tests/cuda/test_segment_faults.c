@@ -2,6 +2,7 @@
 /* Models in segments under failures: of memory, of driver calls, of the device, of the runtime, of
  * the model itself. */
 #include <streampool/log.h>
+#include <streampool/ops.h>
 
 #include <string.h>
 
@@ -167,6 +168,35 @@ TEST(a_device_that_is_lost_fails_the_run_and_the_cpu_goes_on)
     wanted_of(y);
     CHECK_EQ_MEM(y, wanted, sizeof y);
     CHECK_OK(sp_model_release(model));
+    segment_end();
+}
+
+/* The driver does not tell which commands were lost, nor is it known any more whose they are. */
+TEST(a_stream_with_commands_that_were_lost_is_lost_for_each_synchronize)
+{
+    if (!segment_is_cuda()) SKIP("commands of other devices fail themselves");
+    static const int64_t shape[] = {3};
+    static const float values[] = {1, 2, 3};
+    const sp_device device = segment_begin();
+    const sp_stream stream = new_stream_on(device), other = new_stream_on(device);
+    sp_tensor x = {0}, y = {0};
+    CHECK_OK(sp_tensor_from_host(device, SP_F32, 1, shape, values, sizeof values, &x));
+    CHECK_OK(sp_stream_set_current(stream));
+    CHECK_OK(sp_op_run("Relu", NULL, &x, 1, &y, 1));
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_tensor_release(y));
+    lose(device);
+    CHECK_OK(sp_op_run("Relu", NULL, &x, 1, &y, 1));
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(sp_stream_synchronize(stream), SP_DEVICE_LOST);
+        CHECK_MESSAGE("illegal");
+        CHECK_OK(sp_stream_synchronize(other)); /* which had none */
+        CHECK_STATUS(sp_device_synchronize(device), SP_DEVICE_LOST);
+    }
+    CHECK_OK(sp_tensor_release(y));
+    CHECK_OK(sp_tensor_release(x));
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_OK(sp_stream_release(other));
     segment_end();
 }
 
