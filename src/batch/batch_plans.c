@@ -184,6 +184,27 @@ bool sp__batch_plans_attach(sp_batch_plans *plans, sp_plan_entry *entry)
     return is_attached;
 }
 
+static uint32_t waiting_for(sp_run_slots *slots)
+{
+    sp_mutex_lock(&slots->lock);
+    const uint32_t waiting = slots->own.queued + slots->own.reserved;
+    sp_mutex_unlock(&slots->lock);
+    return waiting;
+}
+
+uint32_t sp__batch_plans_waiting(sp_plan_cache *cache)
+{
+    uint32_t waiting = 0;
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
+        sp_plan_entry *entry = sp__plan_cache_acquire_at(cache, i);
+        if (entry == NULL) continue;
+        const sp_batch_plans *plans = sp__batch_plans_of(entry);
+        if (plans != NULL && plans->own_slots != NULL) waiting += waiting_for(plans->own_slots);
+        sp__plan_cache_release(cache, entry);
+    }
+    return waiting;
+}
+
 /* ---- buckets ---- */
 
 static sp_batch_bucket *bucket_next(sp_batch_plans *plans)

@@ -100,6 +100,9 @@ static inline sp_batch_plans *sp__batch_plans_of(const sp_plan_entry *entry)
     return extra != NULL ? SP_CONTAINER_OF(extra, sp_batch_plans, extra) : NULL;
 }
 
+/* Requests that wait for slots of the cache's plans themselves. */
+uint32_t sp__batch_plans_waiting(sp_plan_cache *cache);
+
 /* Creates a missing batch of the bucket, or of the smallest one that misses some, from free memory
  * alone. False: none is missing, or there is no memory. By the builder's thread. */
 bool sp__batch_bucket_refill(sp_batch_plans *plans, sp_batch_bucket *bucket);

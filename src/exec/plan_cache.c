@@ -456,6 +456,12 @@ sp_plan_entry *sp__plan_cache_acquire_newest(sp_plan_cache *cache)
     return entry != NULL && sp__plan_entry_acquire(entry) ? entry : NULL;
 }
 
+sp_plan_entry *sp__plan_cache_acquire_at(sp_plan_cache *cache, uint32_t index)
+{
+    sp_plan_entry *entry = &cache->entries[index];
+    return sp__plan_entry_acquire(entry) ? entry : NULL;
+}
+
 uint32_t sp__plan_cache_context_count(sp_plan_cache *cache)
 {
     uint32_t count = 0;

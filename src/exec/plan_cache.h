@@ -128,6 +128,9 @@ void sp__plan_cache_release(sp_plan_cache *cache, sp_plan_entry *entry);
 /* The plan that was built last, in use until released; NULL if it is not in the cache any more. */
 sp_plan_entry *sp__plan_cache_acquire_newest(sp_plan_cache *cache);
 
+/* The plan in one of the entries, in use until released; NULL: there is none. */
+sp_plan_entry *sp__plan_cache_acquire_at(sp_plan_cache *cache, uint32_t index);
+
 /* For reclaim: the last use, in ticks, of the least recently used plan that is not in use;
  * UINT64_MAX if all are. */
 uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/option.h"
+#include "batch/batch_plans.h"
 #include "exec/model_object.h"
 #include "exec/run_ports.h"
 #include "ops/cpu/arch/cpu_isa.h"
@@ -168,7 +169,7 @@ sp_status sp_model_get_statistics(sp_model handle, sp_model_statistics *out)
     sp_rt_model *model = sp__model_hold(handle);
     if (model == NULL) return SP_INVALID;
     sp__run_counters_read(&model->counters, out);
-    out->waiting = sp__model_waiting(model);
+    out->waiting = sp__model_waiting(model) + sp__batch_plans_waiting(&model->plans);
     sp__model_drop(model);
     return SP_OK;
 }

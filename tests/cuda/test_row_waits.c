@@ -51,6 +51,29 @@ TEST(callers_that_stop_waiting_return_their_rows)
     CHECK_OK(sp_cancel_token_release(c.token));
 }
 
+/* ---- callers that wait ---- */
+
+static void check_all_are_counted(const slot_return *r)
+{
+    sp_model_statistics statistics;
+    CHECK_OK(sp_model_get_statistics(r->w->model, &statistics));
+    CHECK_EQ_U64(statistics.waiting, CALLERS);
+}
+
+/* Also those that wait for a slot of their plan. */
+TEST(callers_that_wait_are_in_the_statistics)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    rows_world w;
+    sp_model_statistics statistics;
+    rows_world_open(&w, FLAT);
+    slot_return r = {.w = &w, .before = check_all_are_counted};
+    callers_run(&r, CALLERS, 0);
+    CHECK_OK(sp_model_get_statistics(w.model, &statistics));
+    CHECK_EQ_U64(statistics.waiting, 0);
+    rows_world_close(&w);
+}
+
 /* ---- callers that are refused ---- */
 
 /* A caller that is refused has copied nothing. */
