@@ -207,8 +207,9 @@ bool sp__run_slots_try_acquire(sp_run_slots *slots, const sp_run_terms *terms);
 /* and the wait for one, with a zeroed request but for its terms, group and place. *is_done: there
  * is no slot, but the request was taken and finished. Errors: as sp__run_slots_acquire. */
 sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *request, bool *is_done);
-/* For a thread that has work to do before it waits, in vain if it were refused then: a place in the
- * queue, which sp__run_slots_wait uses. False: the terms allow no more requests in it, for now. */
+/* Reserves a place in the queue for a thread that prepares its run before it waits, so that
+ * sp__run_slots_wait, which uses the place, does not refuse it. False: the queue has as many
+ * requests as the terms allow. */
 bool sp__run_slots_reserve(sp_run_slots *slots, sp_run_request *request);
 /* Returns the place, if any, of a thread that has not called sp__run_slots_wait since. */
 void sp__run_slots_unreserve(sp_run_slots *slots, sp_run_request *request);
