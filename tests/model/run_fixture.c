@@ -222,6 +222,18 @@ sp_model_info model_info_of(sp_model model)
     return info;
 }
 
+sp_model_statistics statistics_of(sp_model model)
+{
+    sp_model_statistics statistics = {0};
+    CHECK_OK(sp_model_get_statistics(model, &statistics));
+    return statistics;
+}
+
+void await_in_flight(sp_model model, uint32_t count)
+{
+    while (statistics_of(model).in_flight < count) sp_thread_yield();
+}
+
 sp_host_tensor input_x(int64_t rows)
 {
     static float x_data[8] = {1, 2, 3, 4, -1, -2, -3, -4};

@@ -79,6 +79,10 @@ sp_model graph_load(writer *graph, const sp_model_options *options);
 void small_fill_rows(float *x, uint64_t first, uint64_t rows);
 sp_status small_run_rows(sp_model model, const float *x, uint64_t rows, float *y);
 sp_model_info model_info_of(sp_model model);
+sp_model_statistics statistics_of(sp_model model);
+/* Yields until so many runs of the model have slots: a run that has begun, which `runs` of its
+ * information counts, may not have one yet. */
+void await_in_flight(sp_model model, uint32_t count);
 /* Up to 2 rows of fixed values for its x; and a tensor for `count` floats. */
 sp_host_tensor input_x(int64_t rows);
 sp_host_tensor output_y(float *data, uint64_t count);

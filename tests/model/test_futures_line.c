@@ -54,8 +54,7 @@ static void take_all_slots(blockade *b)
     for (uint32_t i = 0; i < b->slots; i++) {
         CHECK_OK(sp_thread_create(&b->runners[i], "runner", run_behind_gate, b));
     }
-    sp_model_info info = {0};
-    while (info.runs < 1 + b->slots) CHECK_OK(sp_model_get_info(b->model, &info));
+    await_in_flight(b->model, b->slots);
 }
 
 static void open_gate(blockade *b)

@@ -191,13 +191,6 @@ static int endless_submit(sp_model model, sp_future *futures)
     return 0;
 }
 
-static sp_model_statistics statistics_of(sp_model model)
-{
-    sp_model_statistics statistics = {0};
-    CHECK_OK(sp_model_get_statistics(model, &statistics));
-    return statistics;
-}
-
 static int endless_begin(sp_model model, sp_future *futures)
 {
     if (endless_submit(model, futures) != 0) return 1;
@@ -322,7 +315,7 @@ static int exit_in_a_function(void *arg)
     for (uint32_t i = 0; i < device.run_slots; i++) {
         if (sp_thread_create(&threads[i], "runner", run_behind_exit, &g) != SP_OK) return 3;
     }
-    while (partial_info(g.model).runs < 1 + device.run_slots) sp_thread_yield();
+    await_in_flight(g.model, device.run_slots);
     const sp_model model = endless_model((sp_device){0});
     if (endless_submit(model, futures) != 0) return 1;
     while (statistics_of(model).waiting < ENDLESS) sp_thread_yield(); /* the active ones too */

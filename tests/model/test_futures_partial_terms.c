@@ -45,13 +45,6 @@ static sp_status submit(blockade *b, const sp_run_options *options, sp_future *o
     return sp_model_submit_with(b->model, options, &b->c.input, 1, outputs, 2, out);
 }
 
-static sp_model_statistics statistics_of(sp_model model)
-{
-    sp_model_statistics statistics = {0};
-    CHECK_OK(sp_model_get_statistics(model, &statistics));
-    return statistics;
-}
-
 /* ---- cancel ---- */
 
 static void check_cancelled(sp_future future)

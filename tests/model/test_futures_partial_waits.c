@@ -8,7 +8,6 @@
 #include <streampool/stream.h>
 
 #include "base/thread.h"
-#include "exec/model_object.h"
 #include "partial_cases.h"
 #include "run_fixture.h"
 
@@ -51,12 +50,11 @@ static void run_behind_gate(void *arg)
 
 static void runners_start(blockade *b, sp_thread_fn fn, uint32_t count, sp_model model)
 {
-    const uint64_t before = partial_info(model).runs;
     b->runner_count = count;
     for (uint32_t i = 0; i < count; i++) {
         CHECK_OK(sp_thread_create(&b->runners[i], "runner", fn, b));
     }
-    while (partial_info(model).runs < before + count) sp_thread_yield();
+    await_in_flight(model, count);
 }
 
 static void blockade_end(blockade *b)
@@ -315,10 +313,6 @@ TEST(a_run_that_waits_for_a_context_fails_where_the_context_waits_for_the_functi
     CHECK_OK(sp_device_set_memory_limit(s.b.device, limit + (256 << 10))); /* for the gate */
     gate_close(&s.b, wait_without_memory);
     runners_start(&s.b, wide_run_behind_gate, 1, s.b.partial);
-    sp_rt_model *model = sp__model_hold(s.b.partial);
-    while (sp__run_counters_in_flight(&model->counters) == 0)
-        sp_thread_yield(); /* it has the context */
-    sp__model_drop(model);
     s.waited = wide_submit(&s);
     s.left = wide_submit(&s);
     CHECK_OK(sp_storage_host_end(s.b.key, SP_WRITE));

@@ -135,8 +135,7 @@ TEST(a_run_inside_a_callback_does_not_keep_host_functions_from_running)
     CHECK_OK(sp_stream_host_function(e.stream, note_through, &e));
     sp_thread runner;
     CHECK_OK(sp_thread_create(&runner, "runner", run_behind_function, &e));
-    sp_model_info info = {0};
-    while (info.runs < 2) CHECK_OK(sp_model_get_info(e.model, &info)); /* it has the slot */
+    await_in_flight(e.model, 1);
     CHECK_OK(sp_event_record(event, other));
     CHECK_OK(sp_event_on_complete(event, run_in_callback, &e));
     await(&e.is_called);

@@ -6,13 +6,6 @@
 
 #include <string.h>
 
-static sp_model_statistics statistics_of(sp_model model)
-{
-    sp_model_statistics statistics;
-    CHECK_OK(sp_model_get_statistics(model, &statistics));
-    return statistics;
-}
-
 static sp_status run_with(sp_model model, const sp_run_options *options, small_row *out)
 {
     const sp_host_tensor x = input_x(1);

@@ -16,13 +16,6 @@ static sp_status try_into(sp_model model, int64_t most_ns, small_row *out)
     return sp_model_try_run(model, most_ns, &x, 1, &y, 1);
 }
 
-static sp_model_statistics statistics_of(sp_model model)
-{
-    sp_model_statistics statistics;
-    CHECK_OK(sp_model_get_statistics(model, &statistics));
-    return statistics;
-}
-
 /* The run is refused for this reason, and nothing has changed. */
 static void check_busy(sp_model model, const char *reason)
 {
