@@ -87,6 +87,13 @@ void sp__batch_destroy(sp_batch *batch)
     sp_free(batch);
 }
 
+uint64_t sp__batch_bytes(const sp_batch *batch)
+{
+    const sp_block *arena = batch->context->arenas[SP_SEGMENT_MODEL];
+    const uint64_t bytes = arena != NULL ? arena->bytes : 0;
+    return batch->block != NULL ? bytes + batch->block->bytes : bytes;
+}
+
 /* ---- forming ---- */
 
 /* A run that is not to begin any more leaves by itself. */

@@ -30,6 +30,8 @@ struct sp_batch {
 /* A batch for the bucket, from free memory alone. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__batch_create(sp_batch_plans *plans, sp_batch_bucket *bucket, sp_batch **out);
 void sp__batch_destroy(sp_batch *batch);
+/* Of its memory on the model's device, without what workspaces lend it. */
+uint64_t sp__batch_bytes(const sp_batch *batch);
 
 /* For the owner of a slot: a batch of `lead` and other requests of its group that wait, so many
  * that each slot gets its share; NULL: `lead` is to run alone. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/option.h"
 #include "base/thread.h"
 #include "batch/batch.h"
 #include "batch/batch_judge.h"
@@ -41,7 +42,7 @@ typedef struct measure {
     sp_batch_plans *lone; /* one bucket of one row, of no entry: to measure with */
     uint64_t lone_ns;     /* of its run, beside the last batch that was measured */
     uint64_t wake_ns;     /* the least so far, or 0 */
-    bool wakes_cost;      /* else callers cost nothing */
+    bool is_host;         /* the device computes on the processors; else callers cost nothing */
     uint32_t width;       /* processors of the device */
     uint32_t slot_count;  /* batches that may be in flight */
     uint32_t queue_count; /* submit queues that there should be */
@@ -58,7 +59,7 @@ static sp_status times_measure(measure *m, const sp_batch *batch, uint64_t *run_
     sp__batch_release(lone);
     *run_ns = time.batch_ns;
     m->lone_ns = time.lone_ns;
-    if (!m->wakes_cost || status != SP_OK) return status;
+    if (!m->is_host || status != SP_OK) return status;
     if (sp_load_relaxed(m->build->is_stopping) != 0) return SP_CANCELLED;
     const uint64_t wake_ns = sp__wake_cost_measure();
     if (m->wake_ns == 0 || wake_ns < m->wake_ns) m->wake_ns = wake_ns;
@@ -216,7 +217,7 @@ static sp_status bucket_try(measure *m, uint32_t rows, uint64_t *run_ns)
 static uint64_t row_cost(const measure *m)
 {
     const uint64_t one_by_one = (uint64_t)QUEUE_NS * m->width;
-    if (!m->wakes_cost) return 0;
+    if (!m->is_host) return 0;
     return m->wake_ns > one_by_one ? m->wake_ns : one_by_one;
 }
 
@@ -257,6 +258,26 @@ static void queue_open(measure *m)
     (void)sp__submit_queues_open(m->model->device, ++m->queue_count);
 }
 
+/* On a GPU the batches of all sizes share workspaces. Where each has an arena of its own, all of
+ * them take several times what those take that are used: leads show which these are. */
+static bool are_made_at_once(const measure *m)
+{
+    return !m->is_host || sp_option_enum(SP_OPTION_BATCHING) == SP_OPTION_BATCHING_ALWAYS;
+}
+
+static void batches_make(const measure *m, sp_batch_bucket *bucket)
+{
+    if (!are_made_at_once(m)) {
+        sp__batch_bucket_reclaim(bucket);
+        return;
+    }
+    sp_store_relaxed(&bucket->is_wanted, 1);
+    /* As far as there is free memory. */
+    while (sp__batch_bucket_refill(m->plans, bucket)) {
+    }
+    (void)sp__batch_rows_refill(m->plans->rows);
+}
+
 /* The plans' runs use the new bucket from now on. *may_continue is false if there is no plan. */
 static sp_status bucket_publish(measure *m, bool *may_continue)
 {
@@ -268,10 +289,7 @@ static sp_status bucket_publish(measure *m, bool *may_continue)
         if (status != SP_OK) sp__batch_bucket_remove(plans);
         SP_TRY(status);
     }
-    /* As far as there is free memory. */
-    while (sp__batch_bucket_refill(plans, bucket)) {
-    }
-    (void)sp__batch_rows_refill(plans->rows);
+    batches_make(m, bucket);
     sp__batch_bucket_publish(plans);
     *may_continue = m->build->attach(m->build, plans);
     queue_open(m);
@@ -310,11 +328,13 @@ static sp_status size_try(measure *m, uint32_t rows, bool *may_continue)
     sp__error_set_aside(&scope);
     if (sp__log_is_on(SP_LOG_DEBUG)) sp_thread_guard(size_log, size_log_ended, &note);
     sp__error_put_back(&scope);
-    if (sp__batch_bucket_saves(&plans->buckets[sp__batch_plans_count(plans)], 0)) {
+    sp_batch_bucket *bucket = &plans->buckets[sp__batch_plans_count(plans)];
+    if (sp__batch_bucket_saves(bucket, 0)) {
         SP_TRY(bucket_publish(m, may_continue));
         if (run_ns > SP_BATCH_MAX_NS) *may_continue = false; /* always: one of these */
         return SP_OK;
     }
+    if (m->is_host) sp__batch_bucket_reclaim(bucket);
     sp__batch_bucket_remove(plans);
     const uint32_t enough = m->lone_ns < LONG_RUN_NS ? 8 : 4;
     const bool is_hopeless = sp__batch_plans_count(plans) == 0 && rows >= enough;
@@ -330,6 +350,9 @@ static sp_status buckets_make(measure *m)
         if (sp_load_relaxed(m->build->is_stopping) != 0) break;
         const sp_status status = size_try(m, sizes[i], &may_continue);
         sp__batch_plans_judge(m->plans, row_cost(m));
+        /* What leads have wanted meanwhile: their requests wait for the end of this one. */
+        while (sp__batch_plans_refill(m->plans)) {
+        }
         if (status == SP_OUT_OF_MEMORY && sp__batch_plans_count(m->plans) == 0) return status;
         if (status != SP_OK) break;
     }
@@ -360,11 +383,10 @@ static sp_status plans_fill(measure *m)
     SP_TRY(lone_create(m));
     if (has_fallback_steps(m->lone->buckets[0].executable)) return SP_OK;
     /* Beside a device that computes by itself the processors are free to wake callers. */
-    const bool is_host = device->dev->vtable->staging_create == NULL;
-    m->wakes_cost = is_host;
+    m->is_host = device->dev->vtable->staging_create == NULL;
     m->width = device->dev->limits.width;
     m->queue_count = sp__submit_queues_count(device);
-    m->slot_count = is_host ? device->dev->limits.run_slots : OWN_SLOTS;
+    m->slot_count = m->is_host ? device->dev->limits.run_slots : OWN_SLOTS;
     m->queue_limit = m->queue_count + m->slot_count;
     return buckets_make(m);
 }

@@ -97,9 +97,20 @@ bool sp__batch_plans_refill(sp_batch_plans *plans)
     const uint32_t count = sp__batch_plans_count(plans);
     for (uint32_t i = 0; i < count; i++) {
         sp_batch_bucket *bucket = &plans->buckets[i];
-        if (is_short(bucket)) return sp__batch_bucket_refill(plans, bucket);
+        if (sp_load_relaxed(&bucket->is_wanted) == 0 || !is_short(bucket)) continue;
+        return sp__batch_bucket_refill(plans, bucket);
     }
     return sp__batch_rows_refill(plans->rows);
+}
+
+void sp__batch_bucket_reclaim(sp_batch_bucket *bucket)
+{
+    uint64_t bytes = 0;
+    for (sp_batch *batch; (batch = idle_reclaim(bucket)) != NULL;) {
+        bytes += sp__batch_bytes(batch);
+        sp__batch_destroy(batch);
+    }
+    sp__allocator_trim(&sp__executable_device(bucket->executable)->allocator, bytes, true);
 }
 
 /* The largest bucket first, for as long as its batches are not in use; then the callers' rows. */
@@ -219,6 +230,7 @@ sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint
     bucket->rows = rows;
     bucket->run_ns = bucket->lone_ns = 0;
     sp_store_relaxed(&bucket->pays_for_threads, 0);
+    sp_store_relaxed(&bucket->is_wanted, 0);
     bucket->executable = executable;
     sp_mutex_init(&bucket->lock, SP_LOCK_BATCHES);
     sp_mutex_lock(&bucket->lock);
@@ -248,9 +260,18 @@ void sp__batch_bucket_remove(sp_batch_plans *plans)
 
 /* ---- use ---- */
 
+/* Most leads only read the word. */
+static void bucket_want(sp_batch_bucket *bucket)
+{
+    if (SP_PLANTED(unwanted_size)) return;
+    if (sp_load_relaxed(&bucket->is_wanted) == 0) sp_store_relaxed(&bucket->is_wanted, 1);
+}
+
+/* A lead wants the largest bucket that fits, or the next one that misses some where all batches of
+ * that are in use. */
 static sp_batch *batch_acquire(sp_batch_plans *plans, uint32_t rows, bool has_threads)
 {
-    bool is_miss = has_threads && sp__batch_rows_are_missing(plans->rows);
+    sp_batch_bucket *wanted = NULL;
     sp_batch *batch = NULL;
     for (uint32_t i = sp__batch_plans_count(plans); i-- > 0 && batch == NULL;) {
         sp_batch_bucket *bucket = &plans->buckets[i];
@@ -258,9 +279,11 @@ static sp_batch *batch_acquire(sp_batch_plans *plans, uint32_t rows, bool has_th
         if (bucket->rows > rows) continue;
         if (has_threads && sp_load_relaxed(&bucket->pays_for_threads) == 0) continue;
         batch = idle_pop(bucket, &misses_some);
-        is_miss |= batch == NULL && misses_some;
+        if (batch == NULL && misses_some && wanted == NULL) wanted = bucket;
     }
-    if (SP_UNLIKELY(is_miss)) miss_count(plans);
+    if (SP_UNLIKELY(wanted != NULL)) bucket_want(wanted);
+    const bool lacks_row = has_threads && sp__batch_rows_are_missing(plans->rows);
+    if (SP_UNLIKELY(wanted != NULL || lacks_row)) miss_count(plans);
     return batch;
 }
 

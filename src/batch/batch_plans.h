@@ -33,9 +33,12 @@ typedef struct sp_batch_bucket {
     /* It pays also where its callers are threads that must be woken: a hint, relaxed. The builder
      * sets it, when it has measured that wake-ups cost little, also after the publication. */
     sp_atomic_u32 pays_for_threads;
+    /* Its missing batches are to be created: from the start, where they need no memory of their
+     * own, else once a lead has looked for one. Never reset; relaxed: orders nothing. */
+    sp_atomic_u32 is_wanted;
     sp_mutex lock;
     sp_batch *idle SP_GUARDED_BY(lock);
-    /* Batches that are to be created: not yet, or again since they were reclaimed. */
+    /* Batches that do not exist: not yet, or not any more since they were reclaimed. */
     uint32_t missing SP_GUARDED_BY(lock);
 } sp_batch_bucket;
 
@@ -73,8 +76,9 @@ void sp__batch_plans_drop(sp_batch_plans *plans);
 /* Attaches them to an entry in use, unless they are; false: the entry has others. */
 bool sp__batch_plans_attach(sp_batch_plans *plans, sp_plan_entry *entry);
 
-/* A bucket without batches, of which `missing` are for sp__batch_bucket_refill. Takes ownership of
- * the executable. It is the next one to be published, or to be removed. */
+/* A bucket without batches that nobody wants yet, of which `missing` are for
+ * sp__batch_bucket_refill. Takes ownership of the executable. It is the next one to be published,
+ * or to be removed. */
 sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint32_t missing,
                                       sp_executable *executable);
 void sp__batch_bucket_publish(sp_batch_plans *plans);
@@ -103,10 +107,13 @@ static inline sp_batch_plans *sp__batch_plans_of(const sp_plan_entry *entry)
 /* Requests that wait for slots of the cache's plans themselves. */
 uint32_t sp__batch_plans_waiting(sp_plan_cache *cache);
 
-/* Creates a missing batch of the bucket, or of the smallest one that misses some, from free memory
- * alone. False: none is missing, or there is no memory. By the builder's thread. */
+/* Creates a missing batch of the bucket, or of the smallest wanted one that misses some, from free
+ * memory alone. False: none is missing, or there is no memory. By the builder's thread. */
 bool sp__batch_bucket_refill(sp_batch_plans *plans, sp_batch_bucket *bucket);
 bool sp__batch_plans_refill(sp_batch_plans *plans);
+/* Destroys the bucket's idle batches, which are missing then, and returns as much unused memory to
+ * the device. */
+void sp__batch_bucket_reclaim(sp_batch_bucket *bucket);
 /* True for one caller once enough leads have found no batch: it asks the builder for the missing
  * ones. Misses are counted again after sp__batch_plans_forget_misses. */
 bool sp__batch_plans_must_refill(sp_batch_plans *plans);

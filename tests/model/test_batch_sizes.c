@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which sizes of batches have memory: where each has its own, those that leads have looked for. */
+#include <streampool/storage.h>
+
+#include <stdio.h>
+
+#include "batch/batch.h"
+#include "batch/batch_builder.h"
+#include "combining_fixture.h"
+#include "partial_fixture.h"
+
+#define PRODUCTS 60
+#define WIDTH 4
+
+/* So many products of [n,4] and [4,4], one after the other: two rows take little more time than
+ * one, so that batches save something on any machine. */
+static sp_model products_model(void)
+{
+    static const int64_t x_dims[2] = {-1, WIDTH};
+    static const int64_t w_dims[2] = {WIDTH, WIDTH};
+    float weights[WIDTH * WIDTH] = {0};
+    for (int i = 0; i < WIDTH; i++) weights[i * WIDTH + (i + 1) % WIDTH] = 1;
+    writer graph = {0};
+    add_input(&graph, "x", ONNX_FLOAT, x_dims, 2);
+    for (int i = 0; i < PRODUCTS; i++) {
+        char inputs[16], output[8];
+        snprintf(inputs, sizeof inputs, i == 0 ? "x w" : "t%d w", i - 1);
+        snprintf(output, sizeof output, i == PRODUCTS - 1 ? "y" : "t%d", i);
+        add_node(&graph, make_node("MatMul", inputs, output));
+    }
+    writer part = make_tensor("w", ONNX_FLOAT, w_dims, 2, weights, sizeof weights);
+    write_message(&graph, GRAPH_INITIALIZER_FIELD, &part);
+    add_output(&graph, "y");
+    return graph_load(&graph, NULL);
+}
+
+/* A model with larger plans, which the test holds. */
+typedef struct world {
+    sp_model model;
+    sp_rt_model *held;
+    sp_plan_entry *entry;
+    sp_batch_plans *plans;
+    uint64_t lone_bytes; /* of the device's memory in use, without larger plans */
+} world;
+
+static uint64_t bytes_in_use(void)
+{
+    sp_memory_stats stats;
+    CHECK_OK(sp_device_get_memory_stats((sp_device){0}, &stats));
+    return stats.in_use_bytes;
+}
+
+static void world_open(world *w)
+{
+    const float x[WIDTH] = {1, 2, 3, 4};
+    sp_host_tensor output = {0};
+    w->model = products_model();
+    const sp_host_tensor input = {.data = (void *)(uintptr_t)x,
+                                  .bytes = sizeof x,
+                                  .dtype = SP_F32,
+                                  .rank = 2,
+                                  .shape = {1, WIDTH}};
+    CHECK_OK(sp_model_infer(w->model, &input, 1, &output, 1));
+    w->lone_bytes = bytes_in_use();
+    /* The machine may have been busy while they were measured. */
+    while (combining_build(w->model) < 4) {
+        CHECK_OK(sp_model_release(w->model));
+        w->model = products_model();
+        CHECK_OK(sp_model_infer(w->model, &input, 1, &output, 1));
+        w->lone_bytes = bytes_in_use();
+    }
+    w->held = sp__model_hold(w->model);
+    w->entry = sp__plan_cache_acquire_newest(&w->held->plans);
+    w->plans = sp__batch_plans_of(w->entry);
+}
+
+static void world_close(world *w)
+{
+    sp__plan_cache_release(&w->held->plans, w->entry);
+    sp__model_drop(w->held);
+    CHECK_OK(sp_model_release(w->model));
+}
+
+/* A lead with so many rows found no batch. */
+static void miss(const world *w, uint32_t rows)
+{
+    CHECK(sp__batch_acquire(w->plans, rows) == NULL);
+}
+
+static uint32_t idle_of(sp_batch_bucket *bucket)
+{
+    uint32_t count = 0;
+    sp_mutex_lock(&bucket->lock);
+    for (const sp_batch *batch = bucket->idle; batch != NULL; batch = batch->next) count++;
+    sp_mutex_unlock(&bucket->lock);
+    return count;
+}
+
+/* Batches of so many rows; 0 too where there is no such size. */
+static uint32_t idle_of_rows(const world *w, uint32_t rows)
+{
+    for (uint32_t i = 0; i < sp__batch_plans_count(w->plans); i++) {
+        if (w->plans->buckets[i].rows == rows) return idle_of(&w->plans->buckets[i]);
+    }
+    return 0;
+}
+
+static void refill_all(const world *w)
+{
+    while (sp__batch_plans_refill(w->plans)) {
+    }
+}
+
+TEST(sizes_that_no_lead_wants_have_no_memory)
+{
+    world w;
+    world_open(&w);
+    CHECK_EQ_U64(combining_batches(w.model), 0);
+    CHECK_EQ_U64(bytes_in_use(), w.lone_bytes);
+    refill_all(&w);
+    CHECK_EQ_U64(combining_batches(w.model), 0);
+    world_close(&w);
+}
+
+TEST(the_largest_size_that_fits_a_lead_gets_its_batches)
+{
+    world w;
+    world_open(&w);
+    const uint32_t rows = w.plans->buckets[1].rows;
+    miss(&w, w.plans->buckets[2].rows - 1);
+    refill_all(&w);
+    CHECK(idle_of_rows(&w, rows) > 1); /* one for each slot */
+    CHECK_EQ_U64(combining_batches(w.model), idle_of_rows(&w, rows));
+    sp_batch *batch = sp__batch_acquire(w.plans, rows);
+    REQUIRE(batch != NULL);
+    sp__batch_release(batch);
+    world_close(&w);
+}
+
+/* With all batches of a size in use the next smaller one is wanted. */
+TEST(a_smaller_size_gets_batches_while_those_of_the_larger_are_in_use)
+{
+    enum { MOST = 8 };
+    world w;
+    sp_batch *taken[MOST];
+    uint32_t count = 0;
+    world_open(&w);
+    const uint32_t rows = w.plans->buckets[1].rows;
+    miss(&w, rows);
+    refill_all(&w);
+    while (count < MOST && (taken[count] = sp__batch_acquire(w.plans, rows)) != NULL) count++;
+    refill_all(&w);
+    CHECK(idle_of_rows(&w, w.plans->buckets[0].rows) > 1);
+    while (count > 0) sp__batch_release(taken[--count]);
+    world_close(&w);
+}
+
+/* What leads have wanted comes back without being wanted again. */
+TEST(reclaimed_batches_come_back_if_they_were_wanted)
+{
+    world w;
+    world_open(&w);
+    miss(&w, w.plans->buckets[0].rows);
+    refill_all(&w);
+    const uint32_t before = combining_batches(w.model);
+    CHECK(before > 1);
+    sp_plan_extra *extra = &w.plans->extra;
+    while (extra->reclaim(extra)) {
+    }
+    CHECK_EQ_U64(combining_batches(w.model), 0);
+    CHECK_EQ_U64(bytes_in_use(), w.lone_bytes);
+    refill_all(&w);
+    CHECK_EQ_U64(combining_batches(w.model), before);
+    world_close(&w);
+}
+
+/* By leads of real runs, and the builder. */
+TEST(batches_are_made_after_enough_leads_have_missed_them)
+{
+    world w;
+    world_open(&w);
+    const uint32_t rows = w.plans->buckets[0].rows;
+    for (uint32_t i = 0; i < SP_BATCH_MISSES - 1; i++) {
+        miss(&w, rows);
+        sp__batch_builder_refill(w.held, w.entry);
+    }
+    sp__batch_builder_drain();
+    CHECK_EQ_U64(combining_batches(w.model), 0);
+    miss(&w, rows);
+    sp__batch_builder_refill(w.held, w.entry);
+    sp__batch_builder_drain();
+    CHECK(idle_of_rows(&w, rows) > 1);
+    world_close(&w);
+}
+
+TEST_MAIN
