@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls per second from Python threads, streampool beside ONNX Runtime and PyTorch.
 
-Run: bench_python.py [--models NAME,...] [--workers 1,2,8,31] [--seconds 1] [--turns 3] [--json FILE]
+Run: bench_python.py [--models NAME,...] [--workers 1,2,8,31] [--seconds 0.2] [--turns 15] [--json FILE]
 Needs streampool, numpy and, for the comparisons, onnxruntime, torch, and nanobind with CMake. Models are those of shared/data beside the
 checkout (--data). Each worker calls one shared model with an array of its own in a loop; `task` is the same
 with one task of an executor for each call, whose bound is an empty function, the row `empty`. ONNX Runtime
 runs with one thread for each call, and with its defaults; PyTorch, with one thread for each call, in eager
 mode and traced, where the model is one of its modules (the file has its weights). The better of a peer's two
 is shown for each number of workers. `spin`, beside runs of less than 100 us, is a C function that computes for
-as long and is called in the same way (spin.py): at least 0.9 of its rate is wanted. The sides take turns, and the median of the turns counts. Results are compared first. At the end:
-what the package takes beyond Python with NumPy, the least of some processes.
+as long as a run took on one processor at the begin of the turn, and is called in the same way (spin.py): at
+least 0.9 of its rate is wanted. Each turn has all numbers of workers and all sides; rates are medians of the turns, ratios medians of
+the turns' ratios. `of best` is the rate over that of the best smaller number of workers: 0.95 is wanted of runs of
+100 us and more. Results are compared first. At the end: what the package takes beyond Python with NumPy, the
+least of some processes.
 """
 import argparse
 import json
@@ -179,66 +182,113 @@ def looped(call, workers, seconds):
     return sum(counts) / (time.perf_counter() - start)
 
 
-def tasked(call, workers, seconds):
-    """Calls a second with one task of an executor each."""
+def tasked(call, workers, seconds, rate):
+    """Calls a second with one task of an executor each. Of slow calls, of which `rate` are made in a second, fewer
+    are submitted at a time: all are waited for."""
     done = 0
+    count = min(200, max(2 * workers, round(rate * seconds / 4)))
     start = time.perf_counter()
     with ThreadPoolExecutor(workers) as pool:
         while time.perf_counter() - start < seconds:
-            for future in [pool.submit(call) for _ in range(200)]:
+            for future in [pool.submit(call) for _ in range(count)]:
                 future.result()
-            done += 200
+            done += count
         return done / (time.perf_counter() - start)
 
 
-def measure(sides, workers, options):
-    """{side: (looped, tasked)}: medians of the turns."""
-    rates = {side: ([], []) for side in sides}
-    for call in sides.values():
-        looped(call, workers, options.seconds)  # what a side makes in the background is there then
+def lone_nanoseconds(name, options):
+    """Of our call, in a process that is kept on one processor: else a run of one caller may share its work with
+    another core, which runs of several callers cannot."""
+    command = [sys.executable, "-B", __file__, "--data", options.data, "--seconds", str(options.seconds), "--lone", name]
+    one = {min(os.sched_getaffinity(0))}
+    done = subprocess.run(command, capture_output=True, text=True, check=True,
+                          preexec_fn=lambda: os.sched_setaffinity(0, one))
+    return float(done.stdout)
+
+
+def spins_of(name, spin_for, options):
+    """{"spin": a call that takes as long as ours does now}, or nothing for a longer one."""
+    side = spin_for and spin.side_of(lone_nanoseconds(name, options), spin_for, options.seconds)
+    return {"spin": side} if side else {}
+
+
+def measure(name, sides, spin_for, options):
+    """{workers: {side: (looped, tasked)}}, each a list by turn. All numbers of workers and all sides are in each
+    turn: a ratio within a turn says something also where the machine has other work from time to time."""
+    rates = {workers: {} for workers in options.workers}
+    for workers in options.workers:  # what a side makes in the background is there then
+        for call in sides.values():
+            looped(call, workers, options.seconds)
+    spins = {}
     for _ in range(options.turns):
-        for side, call in sides.items():
-            rates[side][0].append(looped(call, workers, options.seconds))
-            rates[side][1].append(tasked(call, workers, options.seconds))
-    return {side: tuple(statistics.median(values) for values in pair) for side, pair in rates.items()}
+        spins = spins_of(name, spin_for, options) or spins
+        turn = {**sides, **spins}
+        for workers in options.workers:
+            for side, call in turn.items():
+                pair = rates[workers].setdefault(side, ([], []))
+                pair[0].append(looped(call, workers, options.seconds))
+                pair[1].append(tasked(call, workers, options.seconds, pair[0][-1]))
+    return rates
 
 
 def nothing():
     """What an executor costs by itself."""
 
 
+# ---- figures ----
+
+def median_ratio(values, others):
+    """Of the ratios within a turn."""
+    return statistics.median(value / other for value, other in zip(values, others))
+
+
 def best_of(rates, peer, column):
-    """The peer's better rate, or None."""
-    return max((pair[column] for side, pair in rates.items() if side.startswith(peer)), default=None)
+    """The peer's side with the better median, by turn, or None."""
+    sides = [pair[column] for side, pair in rates.items() if side.startswith(peer)]
+    return max(sides, key=statistics.median, default=None)
 
 
-def show(case, rates):
+def share_of_best(rates, workers, side):
+    """The looped rate over that of the best smaller number of workers, or None."""
+    smaller = [rates[number][side][0] for number in rates if number < workers]
+    if not smaller:
+        return None
+    return median_ratio(rates[workers][side][0], max(smaller, key=statistics.median))
+
+
+def show(case, rates, share, side):
     row = f"{case['model']:<15}{case['workers']:>8}"
     for column in range(2):
-        mine = (rates.get("streampool") or rates["empty"])[column]
-        row += f"{mine:>13,.0f}"
+        mine = rates[side][column]
+        row += f"{round(statistics.median(mine)):>13,}"
+        if column == 0:
+            row += f"{share:>8.2f}" if share else f"{'':>8}"
         for peer in PEERS:
             best = best_of(rates, peer, column)
-            row += f"{best:>13,.0f}{mine / best:>7.2f}" if best else f"{'':>20}"
+            row += f"{round(statistics.median(best)):>13,}{median_ratio(mine, best):>7.2f}" if best else f"{'':>20}"
     print(row, flush=True)
 
 
-def run_case(name, sides, workers, options, cases):
-    case = {"model": name, "workers": workers}
-    rates = measure(sides, workers, options)
-    show(case, rates)
-    cases.append({**case, "calls_per_second": {
-        side: {"looped": round(pair[0]), "tasked": round(pair[1])} for side, pair in rates.items()}})
+def run_model(name, sides, spin_for, options, cases):
+    rates = measure(name, sides, spin_for, options)
+    side = next(iter(sides))
+    for workers in options.workers:
+        case = {"model": name, "workers": workers}
+        share = share_of_best(rates, workers, side)
+        peer = best_of(rates[workers], "onnxruntime", 0)
+        show(case, rates[workers], share, side)
+        case["calls_per_second"] = {name: {"looped": round(statistics.median(pair[0])),
+                                           "tasked": round(statistics.median(pair[1]))}
+                                    for name, pair in rates[workers].items()}
+        case["share_of_best"] = share and round(share, 3)
+        case["over_onnxruntime"] = peer and round(median_ratio(rates[workers][side][0], peer), 3)
+        cases.append(case)
 
 
 def geometric_mean(cases, workers):
     """Of ours over ONNX Runtime's better rate, looped, at so many workers."""
-    ratios = []
-    for case in cases:
-        rates = case["calls_per_second"]
-        peers = [pair["looped"] for side, pair in rates.items() if side.startswith("onnxruntime")]
-        if case["workers"] == workers and peers and "streampool" in rates:
-            ratios.append(rates["streampool"]["looped"] / max(peers))
+    ratios = [case["over_onnxruntime"] for case in cases
+              if case["workers"] == workers and case["over_onnxruntime"]]
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 
@@ -258,36 +308,46 @@ def show_footprint(path, processes, cases):
     cases.append({"import_ms": round(milliseconds, 1), "rest_mb": round(megabytes, 1)})
 
 
+def path_of(name, options):
+    return options.data / "models" / name / "model.onnx"
+
+
+def lone(options):
+    """What lone_nanoseconds asks its process for."""
+    path = path_of(options.lone, options)
+    call = our_side(path, arrays_for(options.lone, streampool.load(path)))
+    return spin.nanoseconds_of(call, options.seconds)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=pathlib.Path, default=DATA)
     parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)
     parser.add_argument("--workers", type=lambda text: [int(part) for part in text.split(",")],
                         default=[1, 2, 8, 31])
-    parser.add_argument("--seconds", type=float, default=1)
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of a window")
+    parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("--lone", metavar="NAME", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.lone:
+        print(lone(options))
+        return
     peers = "".join(f"{peer:>13}{'ratio':>7}" for peer in PEERS)
-    print(f"{'model':<15}{'workers':>8}{'calls/s':>13}{peers}{'tasks/s':>13}{peers}")
+    print(f"{'model':<15}{'workers':>8}{'calls/s':>13}{'of best':>8}{peers}{'tasks/s':>13}{peers}")
     cases, spin_for = [], spin.load()
     for name in options.models:
-        path = options.data / "models" / name / "model.onnx"
+        path = path_of(name, options)
         arrays = arrays_for(name, streampool.load(path))
         sides = sides_for(name, path, arrays)
         check_results(name, sides)
-        spins = spin_for and spin.side_of(sides["streampool"], spin_for, options.seconds)
-        if spins:
-            sides["spin"] = spins
-        for workers in options.workers:
-            run_case(name, sides, workers, options, cases)
-    for workers in options.workers:
-        run_case("empty", {"empty": nothing}, workers, options, cases)
+        run_model(name, sides, spin_for, options, cases)
+    run_model("empty", {"empty": nothing}, None, options, cases)
     for workers in options.workers:
         mean = geometric_mean(cases, workers)
         if mean is not None:
             print(f"geometric mean of calls/s to ONNX Runtime's, {workers} workers: {mean:.2f}")
-    show_footprint(options.data / "models" / "torch_linear" / "model.onnx", 2 * options.turns + 1, cases)
+    show_footprint(path_of("torch_linear", options), 2 * options.turns + 1, cases)
     if options.json:
         options.json.write_text(json.dumps(cases, indent=1) + "\n")
 

@@ -56,10 +56,9 @@ def _loop(call, count):
     return (time.perf_counter_ns() - begin) / count
 
 
-def side_of(call, spin, seconds):
-    """A call that takes as long as `call` on this thread, or None if that is not short. What a call costs
-    without a run is part of both."""
-    taken = nanoseconds_of(call, seconds)
+def side_of(taken, spin, seconds):
+    """A call that takes so many nanoseconds on this thread, or None if that is not short. What a call costs
+    without a run is part of it."""
     if taken >= LONGEST_NS:
         return None
     ns = max(0, round(taken - nanoseconds_of(lambda: spin(0), seconds)))

@@ -13,7 +13,7 @@ namespace
 {
 
 /* As python/src/call.cpp: shorter runs keep the interpreter's lock. */
-constexpr int64_t short_run_ns = 20'000;
+constexpr int64_t short_run_ns = 7'000;
 
 /* Steps that each follow from the one before. Not a clock: a thread that waits for a processor must
  * not spend its time meanwhile. */

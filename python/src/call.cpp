@@ -17,7 +17,13 @@ namespace
 
 /* Runs that are expected to take less keep the interpreter's lock: a release and the way back cost
  * about as much, and more with every thread that waits for the lock. */
-constexpr int64_t short_run_ns = 20'000;
+constexpr int64_t short_run_ns = 7'000;
+
+#ifdef Py_GIL_DISABLED
+constexpr bool has_gil = false;
+#else
+constexpr bool has_gil = true;
+#endif
 
 /* The shape that a plain buffer has, in `tensor`. False: too many dimensions, or not contiguous. */
 bool buffer_shape(const Py_buffer &view, sp_host_tensor *tensor)
@@ -251,10 +257,14 @@ sp_status Call::run_once()
         return sp_model_run(handle, inputs.data(), input_count, outputs.data(), output_count);
     };
     if (model->release == ReleaseGil::never) return run();
-    if (model->release == ReleaseGil::automatic) {
-        const sp_status status = sp_model_try_run(handle, short_run_ns, inputs.data(), input_count,
-                                                  outputs.data(), output_count);
-        if (status != SP_BUSY) return status;
+    if (has_gil && model->release == ReleaseGil::automatic) {
+        if (model->long_runs.must_ask()) {
+            const sp_status status = sp_model_try_run(handle, short_run_ns, inputs.data(),
+                                                      input_count, outputs.data(), output_count);
+            if (status == SP_OK) model->long_runs.forget();
+            if (status != SP_BUSY) return status;
+        }
+        model->long_runs.add();
     }
     return unlocked(run);
 }

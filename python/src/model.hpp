@@ -50,6 +50,31 @@ class KnownShapes
 
 enum class ReleaseGil { automatic, always, never };
 
+/* Calls since the last one that was short enough to keep the interpreter's lock. What refuses a run
+ * takes its time with the lock held, so most calls of a model whose runs are long do not ask. */
+class LongRuns
+{
+  public:
+    bool must_ask() const
+    {
+        const uint32_t seen = count.load(std::memory_order_relaxed);
+        return seen < patience || seen % interval == 0;
+    }
+    /* Of two threads that count at once one may be lost. */
+    void add()
+    {
+        count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    void forget()
+    {
+        if (count.load(std::memory_order_relaxed) != 0) count.store(0, std::memory_order_relaxed);
+    }
+
+  private:
+    static constexpr uint32_t patience = 64, interval = 16;
+    std::atomic<uint32_t> count = 0; /* orders nothing */
+};
+
 class Model : public Owned<sp_model, sp_model_release>
 {
   public:
@@ -65,6 +90,7 @@ class Model : public Owned<sp_model, sp_model_release>
     /* The shapes of outputs follow from values too: the library allocates them. Set by any run. */
     std::atomic<bool> is_dynamic = false;
     KnownShapes shapes;
+    LongRuns long_runs;
 };
 
 void bind_model(nanobind::module_ &m);

@@ -220,7 +220,7 @@ def load(source: typing.Any, device: typing.Any = "cpu", *, release_gil: "bool |
     """Loads an ONNX model from a path, or from the bytes of a file.
 
     `release_gil`: "auto" keeps the interpreter's lock for runs that are expected to take less than
-    20 us and need no wait; True always releases it, False never. Other options, all numbers but the
+    7 us and need no wait; True always releases it, False never. Other options, all numbers but the
     last two: max_plans, max_run_bytes, max_loop_trips, max_partial_bytes, weight,
     max_concurrent_runs, max_waiting, cpu_ops (a string), precision ("tf32", "f16" or "bf16": products
     with constant matrices and convolutions by a GPU's tensor cores, operands of f32 rounded to that

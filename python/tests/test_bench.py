@@ -46,6 +46,6 @@ def test_the_spin_takes_as_long_as_it_is_told(monkeypatch):
     function = spin.load()
     for ns in (5_000, 50_000):  # with the interpreter's lock, and without it
         assert 0.8 * ns < spin.nanoseconds_of(lambda: function(ns), 0.1) < 2 * ns
-    side = spin.side_of(lambda: function(30_000), function, 0.05)
+    side = spin.side_of(30_000, function, 0.05)
     assert 20_000 < spin.nanoseconds_of(side, 0.1) < 60_000
-    assert spin.side_of(lambda: function(2 * spin.LONGEST_NS), function, 0.01) is None
+    assert spin.side_of(spin.LONGEST_NS, function, 0.01) is None

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "base/thread.h"
 
 /* Removes the analyzer's wrappers, which would apply to the definitions. */
 #undef sp__fail
+#undef sp__fail_text
 #undef sp__fail_prefix
 
 /* Value of SP_TLS_ERROR; `text` is returned by sp_last_error.
@@ -84,6 +86,13 @@ sp_status sp__fail(sp_status status, const char *format, ...)
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     error_store(status, message);
+    return status;
+}
+
+sp_status sp__fail_text(sp_status status, const char *text)
+{
+    SP_ASSERT(strlen(text) < SP_ERROR_BYTES);
+    error_store(status, text);
     return status;
 }
 

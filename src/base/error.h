@@ -20,6 +20,10 @@ sp_status sp__fail(sp_status status, const char *format, ...) SP_PRINTF(2, 3);
 /* Prepends text to this thread's last error ("node 3 (Conv): " ...) and returns `status`. */
 sp_status sp__fail_prefix(sp_status status, const char *format, ...) SP_PRINTF(2, 3);
 
+/* The same with a constant text, shorter than that: to format one takes most of the time of a
+ * failure, which counts where a caller expects it. */
+sp_status sp__fail_text(sp_status status, const char *text);
+
 /* SP_CANCELLED, with the message of all runs that their caller has cancelled. */
 sp_status sp__fail_cancelled(void);
 
@@ -53,6 +57,7 @@ static inline sp_status sp__known_failure(sp_status status, sp_status same)
     return status;
 }
 #define sp__fail(status, ...) sp__known_failure(status, sp__fail(status, __VA_ARGS__))
+#define sp__fail_text(status, text) sp__known_failure(status, sp__fail_text(status, text))
 #define sp__fail_prefix(status, ...) sp__known_failure(status, sp__fail_prefix(status, __VA_ARGS__))
 #endif
 

@@ -17,10 +17,8 @@ typedef struct try_run {
     sp_run_terms terms;
 } try_run;
 
-static sp_status busy(const char *why)
-{
-    return sp__fail(SP_BUSY, "the run would wait or take longer than allowed: %s", why);
-}
+/* A constant text: callers with a lock are refused in each of their calls. */
+#define BUSY(why) sp__fail_text(SP_BUSY, "the run would wait or take longer than allowed: " why)
 
 static sp_status context_compute(const try_run *run, sp_exec_context *context,
                                  const sp_run_ports *ports)
@@ -47,10 +45,10 @@ static sp_status slot_compute(const try_run *run, sp_run_ports *ports)
     sp_executable *executable = run->entry->executable;
     sp_exec_context *context =
         sp__exec_context_try_acquire(executable, sp__stream_home(run->stream.stream));
-    if (context == NULL) return busy("no memory for one run more is idle");
+    if (context == NULL) return BUSY("no memory for one run more is idle");
     const sp_status covered = sp__exec_context_cover_unrequested(context, true, ports->outputs);
     const sp_status status = covered == SP_OK ? context_compute(run, context, ports)
-                                              : busy("no memory for unrequested outputs is free");
+                                              : BUSY("no memory for unrequested outputs is free");
     sp__wait_entry_resume(sp__exec_context_release(context));
     return status;
 }
@@ -63,7 +61,7 @@ static sp_status plan_compute(try_run *run, sp_host_tensor *outputs, sp_run_port
     SP_TRY(sp__run_ports_take_outputs(plan, outputs, ports));
     SP_TRY(sp__batch_line_of(run->model, run->entry, true, &line));
     run->terms.flow = line.flow;
-    if (!sp__run_slots_try_acquire(line.slots, &run->terms)) return busy("no run slot is free");
+    if (!sp__run_slots_try_acquire(line.slots, &run->terms)) return BUSY("no run slot is free");
     const sp_status status = slot_compute(run, ports);
     sp__wait_entry_resume(sp__run_slots_release(line.slots, &run->terms));
     SP_TRY(status);
@@ -75,11 +73,10 @@ static sp_status plan_compute(try_run *run, sp_host_tensor *outputs, sp_run_port
 static sp_status plan_check(const sp_plan_entry *entry, int64_t most_ns)
 {
     const uint32_t expected_ns = sp_load_relaxed(&entry->run_ns);
-    if (entry->executable->plan->is_partial) return busy("it goes through several plans");
-    if (expected_ns == 0) return busy("no run of its plan was timed yet");
+    if (entry->executable->plan->is_partial) return BUSY("it goes through several plans");
+    if (expected_ns == 0) return BUSY("no run of its plan was timed yet");
     if (most_ns >= 0 && expected_ns > (uint64_t)most_ns) {
-        return sp__fail(SP_BUSY, "the run is expected to take %u ns, of %lld allowed", expected_ns,
-                        (long long)most_ns);
+        return BUSY("runs of its plan take longer");
     }
     return SP_OK;
 }
@@ -91,12 +88,12 @@ static sp_status ports_compute(sp_rt_model *model, int64_t most_ns, sp_host_tens
     try_run run = {.model = model};
     SP_TRY(sp__model_terms(model, NULL, &run.terms));
     SP_TRY(sp__is_inside_callback(&is_inside));
-    if (is_inside) return busy("it is inside a host function or callback");
-    if (!sp__plan_cache_is_for_cpu(&model->plans)) return busy("its device is not the cpu");
-    if (!sp__current_stream_peek(model->device, &run.stream)) return busy("it needs a stream");
-    if (!sp__stream_is_idle(&run.stream)) return busy("work on its stream is not done");
+    if (is_inside) return BUSY("it is inside a host function or callback");
+    if (!sp__plan_cache_is_for_cpu(&model->plans)) return BUSY("its device is not the cpu");
+    if (!sp__current_stream_peek(model->device, &run.stream)) return BUSY("it needs a stream");
+    if (!sp__stream_is_idle(&run.stream)) return BUSY("work on its stream is not done");
     SP_TRY(sp__run_ports_try_visit_plan(&model->plans, ports, run.terms.lane, &run.entry));
-    if (run.entry == NULL) return busy("there is no plan for its inputs yet");
+    if (run.entry == NULL) return BUSY("there is no plan for its inputs yet");
     sp_status status = plan_check(run.entry, most_ns);
     if (status == SP_OK) status = plan_compute(&run, outputs, ports);
     sp__plan_cache_leave(&model->plans, run.entry, run.terms.lane);

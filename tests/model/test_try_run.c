@@ -63,7 +63,7 @@ TEST(a_run_that_is_expected_to_take_longer_than_allowed_is_refused)
     const sp_model model = small_model(NULL);
     const small_row expected = small_run(model);
     CHECK_STATUS(try_into(model, 0, &out), SP_BUSY);
-    CHECK_MESSAGE("of 0 allowed");
+    CHECK_MESSAGE("runs of its plan take longer");
     CHECK_OK(try_into(model, INT64_MAX, &out));
     CHECK(small_is_same(&out, &expected));
     CHECK_STATUS(try_into(model, -2, &out), SP_INVALID);

@@ -35,6 +35,12 @@ TEST(fail_formats_the_message_and_returns_the_status)
     CHECK_EQ_STR(sp_last_error(), "second");
 }
 
+TEST(a_constant_text_is_the_message)
+{
+    CHECK_STATUS(sp__fail_text(SP_BUSY, "100% busy"), SP_BUSY);
+    CHECK_EQ_STR(sp_last_error(), "100% busy");
+}
+
 TEST(a_long_message_is_cut)
 {
     char text[2 * SP_ERROR_BYTES];
