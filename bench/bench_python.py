@@ -10,8 +10,8 @@ runs with one thread for each call, and with its defaults; PyTorch, with one thr
 mode and traced, where the model is one of its modules (the file has its weights). The better of a peer's two
 is shown for each number of workers. `spin`, beside runs of less than 100 us, is a C function that computes for
 as long as a run took on one processor at the begin of the turn, and is called in the same way (spin.py): at
-least 0.9 of its rate is wanted. Each turn has all numbers of workers and all sides; rates are medians of the turns, ratios medians of
-the turns' ratios. `of best` is the rate over that of the best smaller number of workers: 0.95 is wanted of runs of
+least 0.9 of its rate is wanted. Each turn has all numbers of workers and all sides; rates are medians of the
+turns, ratios medians of the turns' ratios. `of best` is the rate over that of the best smaller number of workers: 0.95 is wanted of runs of
 100 us and more. Results are compared first. At the end: what the package takes beyond Python with NumPy, the
 least of some processes.
 """
@@ -199,11 +199,9 @@ def tasked(call, workers, seconds, rate):
 def lone_nanoseconds(name, options):
     """Of our call, in a process that is kept on one processor: else a run of one caller may share its work with
     another core, which runs of several callers cannot."""
-    command = [sys.executable, "-B", __file__, "--data", options.data, "--seconds", str(options.seconds), "--lone", name]
-    one = {min(os.sched_getaffinity(0))}
-    done = subprocess.run(command, capture_output=True, text=True, check=True,
-                          preexec_fn=lambda: os.sched_setaffinity(0, one))
-    return float(done.stdout)
+    command = [sys.executable, "-B", __file__, "--data", options.data, "--seconds", str(options.seconds),
+               "--lone", name]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def spins_of(name, spin_for, options):
@@ -277,9 +275,9 @@ def run_model(name, sides, spin_for, options, cases):
         share = share_of_best(rates, workers, side)
         peer = best_of(rates[workers], "onnxruntime", 0)
         show(case, rates[workers], share, side)
-        case["calls_per_second"] = {name: {"looped": round(statistics.median(pair[0])),
-                                           "tasked": round(statistics.median(pair[1]))}
-                                    for name, pair in rates[workers].items()}
+        case["calls_per_second"] = {
+            of_side: {"looped": round(statistics.median(pair[0])), "tasked": round(statistics.median(pair[1]))}
+            for of_side, pair in rates[workers].items()}
         case["share_of_best"] = share and round(share, 3)
         case["over_onnxruntime"] = peer and round(median_ratio(rates[workers][side][0], peer), 3)
         cases.append(case)
@@ -314,6 +312,7 @@ def path_of(name, options):
 
 def lone(options):
     """What lone_nanoseconds asks its process for."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the library counts the processors
     path = path_of(options.lone, options)
     call = our_side(path, arrays_for(options.lone, streampool.load(path)))
     return spin.nanoseconds_of(call, options.seconds)
