@@ -19,12 +19,6 @@ namespace
  * about as much, and more with every thread that waits for the lock. */
 constexpr int64_t short_run_ns = 7'000;
 
-#ifdef Py_GIL_DISABLED
-constexpr bool has_gil = false;
-#else
-constexpr bool has_gil = true;
-#endif
-
 /* The shape that a plain buffer has, in `tensor`. False: too many dimensions, or not contiguous. */
 bool buffer_shape(const Py_buffer &view, sp_host_tensor *tensor)
 {

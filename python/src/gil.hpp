@@ -15,20 +15,32 @@
 
 #include "arguments.hpp"
 #include "exit_guard.h"
+#include "lock_turn.h"
 
 namespace py
 {
+
+#ifdef Py_GIL_DISABLED
+constexpr bool has_gil = false;
+#else
+constexpr bool has_gil = true;
+#endif
 
 /* A scope without the lock. After the interpreter's end its thread never returns. */
 class Unlocked
 {
   public:
-    Unlocked() : state(PyEval_SaveThread()) {}
+    Unlocked() : state(PyEval_SaveThread())
+    {
+        if constexpr (has_gil) sp_py_turn_end();
+    }
     ~Unlocked()
     {
+        if constexpr (has_gil) sp_py_turn_await();
         if (!sp_py_guard_begin_take()) sp_py_park();
         PyEval_RestoreThread(state);
         sp_py_guard_end_take();
+        if constexpr (has_gil) sp_py_turn_begin(sp_py_turn_clock());
     }
     Unlocked(const Unlocked &) = delete;
     Unlocked &operator=(const Unlocked &) = delete;
