@@ -47,6 +47,19 @@ void sp_cluster_arrive();
 void sp_cluster_wait();
 float4 sp_cluster_read(const float4 *at, int rank);
 
+/* In place of arch/inbox.cuh. */
+#define SP_CUDA_INBOX
+struct sp_inbox {
+    struct {
+        int missing; /* bytes that are expected and have not come; below 0: they came first */
+        unsigned short has_expected, phase;
+    } sides[2];
+};
+void sp_open_inbox(sp_inbox *inbox);
+void sp_expect_bytes(sp_inbox *inbox, int side, int bytes);
+void sp_push(float *to, float value, int rank, sp_inbox *inbox, int side);
+void sp_await_inbox(sp_inbox *inbox, int side, int parity);
+
 /* Of the running block, allocated anew for each launch, so that a sanitizer finds its end. */
 extern float4 *shared_memory;
 #define SP_CUDA_SHARED(name) float4 *const name = shared_memory

@@ -15,13 +15,15 @@ emulated_launch current_launch;
 
 /* ---- the threads of a cluster of blocks ---- */
 
-enum { MAX_THREADS = 1024, MAX_BLOCKS = 8, STACK_BYTES = 64 * 1024 };
-enum thread_state { NOT_STARTED, AT_BARRIER, HAS_ARRIVED, WAITS, ENDED };
+enum { MAX_THREADS = 2048, MAX_BLOCKS = 8, STACK_BYTES = 64 * 1024 };
+enum thread_state { NOT_STARTED, AT_BARRIER, HAS_ARRIVED, WAITS, AT_INBOX, ENDED };
 
 struct thread {
     jmp_buf at; /* where it stopped */
     thread_state state;
-    unsigned arrivals; /* at barriers of the cluster */
+    unsigned arrivals;     /* at barriers of the cluster */
+    const sp_inbox *inbox; /* of its block, of which it waits for a side */
+    int side, parity;
 };
 
 struct block {
@@ -76,6 +78,49 @@ void sp_cluster_wait()
 float4 sp_cluster_read(const float4 *at, int rank)
 {
     return blocks[rank].memory[at - current->memory];
+}
+
+void sp_open_inbox(sp_inbox *inbox)
+{
+    *inbox = {};
+}
+
+static void complete_side(sp_inbox *inbox, int side)
+{
+    auto &its = inbox->sides[side];
+    if (!its.has_expected || its.missing != 0) return;
+    its.has_expected = 0;
+    its.phase++;
+}
+
+void sp_expect_bytes(sp_inbox *inbox, int side, int bytes)
+{
+    inbox->sides[side].has_expected = 1;
+    inbox->sides[side].missing += bytes;
+    complete_side(inbox, side);
+}
+
+/* What the block of this rank has where the running one has `at`. */
+template <class T> static T *in_block(T *at, int rank)
+{
+    return (T *)((char *)blocks[rank].memory + ((char *)at - (char *)current->memory));
+}
+
+void sp_push(float *to, float value, int rank, sp_inbox *inbox, int side)
+{
+    sp_inbox *its = in_block(inbox, rank);
+    *in_block(to, rank) = value;
+    its->sides[side].missing -= (int)sizeof(value);
+    complete_side(its, side);
+}
+
+void sp_await_inbox(sp_inbox *inbox, int side, int parity)
+{
+    thread *self = &current->threads[threadIdx.x];
+    self->inbox = inbox;
+    self->side = side;
+    self->parity = parity;
+    stop(AT_INBOX);
 }
 
 static float take_from(unsigned from, float value)
@@ -155,10 +200,14 @@ static bool advance_all()
     return true;
 }
 
-/* Have all blocks that have not ended arrived as often as this one? */
+/* Have all blocks that have not ended arrived as often as this one, or all bytes come? */
 static bool is_free()
 {
-    if (current->threads[0].state != WAITS) return true;
+    const thread &self = current->threads[0];
+    if (self.state == AT_INBOX) {
+        return self.inbox->sides[self.side].phase % 2 != (unsigned)self.parity;
+    }
+    if (self.state != WAITS) return true;
     for (unsigned i = 0; i < block_count; i++) {
         const block &other = blocks[i];
         if (other.has_ended) continue;

@@ -262,9 +262,12 @@ sp_add_cuda_program(recurrent
     cuda/arch/functions.cuh
     cuda/arch/index.cuh
     cuda/arch/cluster.cuh
+    cuda/arch/inbox.cuh
     cuda/recurrent/team_size.h
     cuda/recurrent/layer.cuh
     cuda/recurrent/recurrent.cu
+    cuda/recurrent/team.cuh
+    cuda/recurrent/chains.cuh
     cuda/recurrent/team.cu)
 sp_add_cuda_program(attention
     fused_constants.h

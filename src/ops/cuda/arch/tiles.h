@@ -57,7 +57,7 @@
 #define SP_CUDA_THREADS 256
 /* Of a recurrent layer, by one block and by each of a team. */
 #define SP_CUDA_CELL_THREADS 512
-#define SP_CUDA_CELL_TEAM_THREADS 128
+#define SP_CUDA_CELL_TEAM_THREADS 256
 /* Batch rows that a block computes for the whole sequence. */
 #define SP_CUDA_CELL_ROWS 4
 #define SP_CUDA_LANES 32

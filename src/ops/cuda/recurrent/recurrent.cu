@@ -35,24 +35,31 @@ SP_CUDA_FUNCTION sp_f32 sp_clip_gate(const sp_layer &l, sp_f32 gate)
     return gate > most ? most : gate < -most ? -most : gate;
 }
 
-/* The sum of gate `at` before the activation. */
+/* The sum of a gate before the activation: x's product and h's, with their biases. */
+SP_CUDA_FUNCTION sp_f32 sp_add_products(const sp_layer &l, sp_f32 x, sp_f32 x_bias, sp_f32 h,
+                                        sp_f32 h_bias)
+{
+    return l.bias ? (x + x_bias) + (h + h_bias) : x + h;
+}
+
+/* The same of gate `at`. */
 SP_CUDA_FUNCTION sp_f32 sp_add_inputs(const sp_layer &l, const float *x, const float *gates,
                                       int64_t at)
 {
     if (!l.bias) return sp_f32(x[at]) + gates[at];
-    return (sp_f32(x[at]) + l.bias[at]) + (sp_f32(gates[at]) + l.bias[l.width + at]);
+    return sp_add_products(l, x[at], l.bias[at], gates[at], l.bias[l.width + at]);
 }
 
 /* ---- cells: x is the row's products at this step ---- */
 
 enum sp_lstm_gates { SP_LSTM_INPUT, SP_LSTM_OUTPUT, SP_LSTM_FORGET, SP_LSTM_CELL };
 
-/* A gate, but for an output gate with a peephole, which sees the cell's next state: its sum. */
-SP_CUDA_FUNCTION void sp_lstm_gate(const sp_layer &l, int row, int gate, int64_t i, const float *x)
+/* A gate from its sum, but for an output gate with a peephole, which sees the cell's next state:
+ * the sum. */
+SP_CUDA_FUNCTION void sp_lstm_gate(const sp_layer &l, int row, int gate, int64_t i, sp_f32 sum)
 {
     const int64_t at = gate * l.k.hidden + i;
     float *gates = l.row_gates(row);
-    sp_f32 sum = sp_add_inputs(l, x, gates, at);
     if (l.peepholes && gate != SP_LSTM_CELL) {
         if (gate == SP_LSTM_OUTPUT) {
             gates[at] = sum.v;
@@ -151,7 +158,10 @@ template <sp_cell_kind kind> SP_CUDA_FUNCTION void sp_run_gates(const sp_layer &
 {
     if (kind == SP_CELL_LSTM) {
         sp_each_gate(l, [&](int row, int gate, int64_t i) {
-            if (step < l.length(row)) sp_lstm_gate(l, row, gate, i, l.input_at(row, step));
+            if (step >= l.length(row)) return;
+            const sp_f32 sum =
+                sp_add_inputs(l, l.input_at(row, step), l.row_gates(row), gate * l.k.hidden + i);
+            sp_lstm_gate(l, row, gate, i, sum);
         });
     }
     if (kind == SP_CELL_GRU) {
@@ -162,17 +172,21 @@ template <sp_cell_kind kind> SP_CUDA_FUNCTION void sp_run_gates(const sp_layer &
     if (kind != SP_CELL_RNN) __syncthreads();
 }
 
+template <sp_cell_kind kind>
+SP_CUDA_FUNCTION void sp_run_cell(const sp_layer &l, int row, int64_t i, int64_t step)
+{
+    if (step < l.length(row)) {
+        const float *x = l.input_at(row, step);
+        if (kind == SP_CELL_LSTM) sp_lstm_cell(l, row, i);
+        if (kind == SP_CELL_GRU) sp_gru_cell(l, row, i, x);
+        if (kind == SP_CELL_RNN) sp_rnn_cell(l, row, i, x);
+    }
+    sp_store_unit(l, row, i, step);
+}
+
 template <sp_cell_kind kind> SP_CUDA_FUNCTION void sp_run_cells(const sp_layer &l, int64_t step)
 {
-    sp_each_cell(l, [&](int row, int64_t i) {
-        if (step < l.length(row)) {
-            const float *x = l.input_at(row, step);
-            if (kind == SP_CELL_LSTM) sp_lstm_cell(l, row, i);
-            if (kind == SP_CELL_GRU) sp_gru_cell(l, row, i, x);
-            if (kind == SP_CELL_RNN) sp_rnn_cell(l, row, i, x);
-        }
-        sp_store_unit(l, row, i, step);
-    });
+    sp_each_cell(l, [&](int row, int64_t i) { sp_run_cell<kind>(l, row, i, step); });
 }
 
 template <sp_cell_kind kind>

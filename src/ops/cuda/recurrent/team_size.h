@@ -4,13 +4,28 @@
 #ifndef SP_OPS_CUDA_RECURRENT_TEAM_SIZE_H
 #define SP_OPS_CUDA_RECURRENT_TEAM_SIZE_H
 
-/* Shared memory of a block: its part of h in two places, all of h, the weights of its units' gates,
- * and the state of its rows. */
+/* With so many units at most, each thread of a team has the weights of its column in registers. */
+#define SP_CUDA_CHAIN_DEPTH 128
+
+SP_CUDA_FUNCTION bool sp_cuda_has_cell_chains(const sp_recurrent_constants *k)
+{
+    return k->hidden <= SP_CUDA_CHAIN_DEPTH;
+}
+
+/* Floats of h of a row that a block has. */
+SP_CUDA_FUNCTION int64_t sp_cuda_cell_team_depth(const sp_recurrent_constants *k)
+{
+    return sp_cuda_has_cell_chains(k) ? SP_CUDA_CHAIN_DEPTH : k->hidden;
+}
+
+/* Shared memory of a block: its inbox, h of its rows in two places, the weights of its units' gates
+ * if they are not in registers, and the state of its rows. */
 SP_CUDA_FUNCTION int64_t sp_cuda_cell_team_bytes(const sp_recurrent_constants *k)
 {
     const int64_t part = sp_cuda_tiles(k->hidden, SP_CUDA_TEAM);
-    return (2 * part + k->hidden) * SP_CUDA_CELL_ROWS * 4 +
-           (k->hidden * k->gates * part + SP_CUDA_CELL_ROWS * k->scratch_row) * 4;
+    const int64_t left = 2 * SP_CUDA_CELL_ROWS * sp_cuda_cell_team_depth(k);
+    const int64_t weights = sp_cuda_has_cell_chains(k) ? 0 : k->hidden * k->gates * part;
+    return 16 + (left + weights + SP_CUDA_CELL_ROWS * k->scratch_row) * 4;
 }
 
 /* One segment of the depth, of which each block has some units. */
