@@ -8,7 +8,9 @@
 #include "base/fpenv.h"
 #include "cuda/cuda_emulator.h"
 #include "ops/cpu/tiling.h"
+#include "ops/cuda/attention/attention_tile.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "ops/cuda/cuda_launch.h"
 #include "ops/lowering.h"
 #include "support/model_data.h"
 #include "support/test.h"
@@ -22,6 +24,8 @@ typedef struct call {
     size_t bytes[OPERANDS];
     uint32_t shared_bytes;
 } call;
+
+static uint32_t at_once_runs, chunk_runs;
 
 static int64_t pick(data_random *random, int64_t low, int64_t high)
 {
@@ -194,15 +198,35 @@ static void run_on_cpu(const call *c, void *y)
     CHECK_OK(sp__kernel_run_tiling(kernel, &tiling, bindings, k));
 }
 
+/* Any form of the kernel that the call may have: keys and values by chunks, or at once. */
+static sp_launch_shape pick_shape(data_random *random, const call *c)
+{
+    static const uint32_t all_rows[] = {2, 4, 8};
+    const sp_attention_constants *k = &c->k;
+    sp_launch_shape shape = {0};
+    sp__cuda_tiled_attention(k, c->shared_bytes, &shape);
+    CHECK(shape.shared_bytes <= c->shared_bytes);
+    if (!sp_cuda_attention_fits_at_once(k) || one_in(random, 4)) return shape;
+    const uint32_t rows = all_rows[pick(random, 0, 2)], warps = one_in(random, 2) ? 8 : 4;
+    const int64_t bytes = sp_cuda_attention_bytes_at_once(k, warps, rows);
+    if (bytes > c->shared_bytes) return shape;
+    at_once_runs++;
+    return (sp_launch_shape){
+        .grid = {(uint32_t)(sp_cuda_tiles(k->rows, warps * rows) * sp_cuda_attention_heads(k)), 1,
+                 1},
+        .block = {warps * SP_CUDA_LANES, 1, 1},
+        .tile = {warps, rows},
+        .shared_bytes = (uint32_t)bytes};
+}
+
 /* `largest`: the blocks of the grid, at most; they then compute several tiles. */
-static void run_emulated(const call *c, uint32_t largest, void *y)
+static void run_emulated(data_random *random, const call *c, uint32_t largest, void *y)
 {
     const sp_gpu_kernel *gpu = sp__cuda_kernels()[SP_KERNEL_ID_attention_f32].gpu;
     void *bindings[OPERANDS];
     const uint32_t count = bind(c, y, bindings);
-    sp_launch_shape shape = {0};
-    gpu->tiled(&c->k, c->shared_bytes, &shape);
-    CHECK(shape.shared_bytes <= c->shared_bytes);
+    sp_launch_shape shape = pick_shape(random, c);
+    chunk_runs += shape.tile[1] == 0;
     if (shape.grid[0] > largest) shape.grid[0] = largest;
     CHECK(cuda_emulator_launch(gpu->entry, &shape, bindings, count, &c->k));
 }
@@ -216,7 +240,7 @@ static void check_call(uint64_t seed, bool is_large)
     memset(want, 0xa5, c.bytes[Y]);
     memset(got, 0xa5, c.bytes[Y]);
     run_on_cpu(&c, want);
-    run_emulated(&c, one_in(&random, 2) ? 2 : UINT32_MAX, got);
+    run_emulated(&random, &c, one_in(&random, 2) ? 2 : UINT32_MAX, got);
     const bool is_same = memcmp(want, got, c.bytes[Y]) == 0;
     CHECK(is_same);
     if (!is_same) {
@@ -235,24 +259,31 @@ TEST(attention_has_the_bits_of_the_cpu)
     for (uint64_t i = 1; i <= test_count(1000, 60); i++) check_call(i, false);
     for (uint64_t i = 1; i <= test_count(60, 4); i++) check_call(1000000 + i, true);
     sp_fpenv_leave(before);
+    CHECK(at_once_runs > 10);
+    CHECK(chunk_runs > 10);
 }
 
-/* What a block has of a head follows from the head alone, and fits each device. */
-TEST(tiles_depend_on_no_batch)
+/* A launch fits each device and has a block for each of its tiles; whether keys and values are
+ * there by chunks or at once follows from the head alone. */
+TEST(a_launch_has_all_tiles_and_fits_the_device)
 {
     data_random random = {7};
-    const sp_gpu_kernel *gpu = sp__cuda_kernels()[SP_KERNEL_ID_attention_f32].gpu;
     for (uint64_t i = 0; i < 1000; i++) {
         call c = {.shared_bytes = i % 2 == 0 ? 64 * 1024 : 227 * 1024};
-        sp_launch_shape one = {0}, many = {0};
         pick_sizes(&random, &c, true);
-        gpu->tiled(&c.k, c.shared_bytes, &one);
-        c.k.batch_dims[0] *= 1000;
-        gpu->tiled(&c.k, c.shared_bytes, &many);
-        CHECK_EQ_U64(many.grid[0], one.grid[0] * UINT64_C(1000));
-        CHECK_EQ_U64(many.tile[0], one.tile[0]);
-        CHECK_EQ_U64(many.block[0], one.block[0]);
-        CHECK(one.shared_bytes <= c.shared_bytes);
+        bool is_at_once[2] = {false};
+        for (int many = 0; many < 2; many++) {
+            sp_launch_shape shape = {0};
+            sp__cuda_tiled_attention(&c.k, c.shared_bytes, &shape);
+            is_at_once[many] = shape.tile[1] > 0;
+            const int64_t rows = is_at_once[many] ? shape.tile[1] : SP_ATTENTION_ROWS;
+            const int64_t tiles = sp_cuda_tiles(c.k.rows, shape.tile[0] * rows);
+            CHECK_EQ_U64(shape.grid[0], (uint64_t)(tiles * sp_cuda_attention_heads(&c.k)));
+            CHECK_EQ_U64(shape.block[0], shape.tile[0] * SP_CUDA_LANES);
+            CHECK(shape.shared_bytes <= c.shared_bytes);
+            c.k.batch_dims[0] *= 1000;
+        }
+        CHECK(is_at_once[0] == is_at_once[1]);
     }
 }
 

@@ -12,15 +12,21 @@ struct sp_attention_row {
     const uint8_t *condition; /* or nullptr */
     float *scores;
     int lane;
+    static const int together = 4; /* keys of a lane */
 
     __device__ __forceinline__ sp_f32 filled(sp_f32 score, uint8_t given) const
     {
         return (given == 0) == k.fills_false ? sp_f32(k.fill) : score;
     }
 
-    /* A score of its sum. */
+    /* A score of its sum. `is_plain`: nothing is added or filled, and the scale is no divisor. */
+    template <bool is_plain>
     __device__ __forceinline__ sp_f32 finished(sp_f32 score, float addend, uint8_t given) const
     {
+        if (is_plain) {
+            const sp_f32 scaled = score * sp_f32(k.of_scores.number);
+            return k.of_scores.kind == SP_SCALE_NONE ? score : scaled;
+        }
         if (k.of_scores.kind != SP_SCALE_NONE) score = sp_attention_scaled(k.of_scores, score);
         if (condition && !k.is_condition_last) score = filled(score, given);
         if (mask) score = score + addend;
@@ -28,28 +34,32 @@ struct sp_attention_row {
         return score;
     }
 
-    /* Finishes the scores; their maximum. Masks and conditions of several are loaded together. */
-    __device__ __forceinline__ sp_f32 finish() const
+    /* Finishes the scores; their maximum. */
+    template <bool is_plain> __device__ __forceinline__ sp_f32 finish() const
     {
-        const int together = 8, keys = (int)k.keys;
+        const int keys = (int)k.keys;
         sp_f32 most = sp_limits<sp_f32>::least();
 #pragma unroll 1
         for (int first = lane; first < keys; first += together * 16) {
             float addends[together];
             uint8_t given[together];
+            sp_f32 score[together];
 #pragma unroll
             for (int i = 0; i < together; i++) {
                 const int key = first + i * 16;
-                addends[i] = mask && key < keys ? mask[key] : 0;
-                given[i] = condition && key < keys ? condition[key] : 0;
+                addends[i] = !is_plain && mask && key < keys ? mask[key] : 0;
+                given[i] = !is_plain && condition && key < keys ? condition[key] : 0;
+                score[i] = key < keys ? scores[key] : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < together; i++) {
+                score[i] = finished<is_plain>(score[i], addends[i], given[i]);
             }
 #pragma unroll
             for (int i = 0; i < together; i++) {
                 const int key = first + i * 16;
-                if (key >= keys) continue;
-                const sp_f32 score = finished(scores[key], addends[i], given[i]);
-                scores[key] = score.v;
-                most = sp_join_max(most, score);
+                if (key < keys) scores[key] = score[i].v;
+                most = key < keys ? sp_join_max(most, score[i]) : most;
             }
         }
         return sp_warp_tree(most, 16, [](sp_f32 a, sp_f32 b) { return sp_join_max(a, b); });
@@ -57,33 +67,56 @@ struct sp_attention_row {
 
     __device__ __forceinline__ void weigh(sp_f32 most) const
     {
+        const int keys = (int)k.keys;
         sp_f32 sum = 0.0f;
-#pragma unroll 4
-        for (int i = lane; i < k.keys; i += 16) {
-            const sp_f32 e = sp_expf(sp_f32(scores[i]) - most);
-            scores[i] = e.v;
-            sum = sum + e;
+#pragma unroll 1
+        for (int first = lane; first < keys; first += together * 16) {
+            sp_f32 e[together];
+#pragma unroll
+            for (int i = 0; i < together; i++) {
+                const int key = first + i * 16;
+                e[i] = sp_expf(sp_f32(key < keys ? scores[key] : 0) - most);
+            }
+#pragma unroll
+            for (int i = 0; i < together; i++) {
+                const int key = first + i * 16;
+                if (key < keys) scores[key] = e[i].v;
+                sum = key < keys ? sum + e[i] : sum;
+            }
         }
         sum = sp_warp_tree(sum, 16, [](sp_f32 a, sp_f32 b) { return a + b; });
-#pragma unroll 4
-        for (int i = lane; i < k.keys; i += 16) scores[i] = (sp_f32(scores[i]) / sum).v;
+#pragma unroll 1
+        for (int first = lane; first < keys; first += together * 16) {
+            sp_f32 weight[together];
+#pragma unroll
+            for (int i = 0; i < together; i++) {
+                const int key = first + i * 16;
+                weight[i] = sp_f32(key < keys ? scores[key] : 0) / sum;
+            }
+#pragma unroll
+            for (int i = 0; i < together; i++) {
+                const int key = first + i * 16;
+                if (key < keys) scores[key] = weight[i].v;
+            }
+        }
     }
 };
 
 /* Sums become weights. Rows r and r + 2 are 16 banks apart. */
-SP_CUDA_FUNCTION void sp_attention_weights(const sp_attention_warp &w)
+template <int rows> SP_CUDA_FUNCTION void sp_attention_weights(const sp_attention_warp &w)
 {
     const int half = w.lane / 16;
+    const bool is_plain = !w.h.mask && !w.h.condition && w.k.of_scores.kind != SP_SCALE_DIVIDES;
     __syncwarp();
 #pragma unroll 1
-    for (int pair = 0; pair < SP_ATTENTION_ROWS / 2; pair++) {
-        const int r = pair % 2 + pair / 2 * 4 + half * 2;
+    for (int pair = 0; pair < rows / 2; pair++) {
+        const int r = rows == 2 ? half : pair % 2 + pair / 2 * 4 + half * 2;
         const int64_t query = w.is_there(r) ? w.first + r : w.k.rows - 1;
-        const sp_attention_row row = {
-            w.k, w.h.mask ? w.h.mask + query * w.k.mask.row : nullptr,
-            w.h.condition ? w.h.condition + query * w.k.condition.row : nullptr,
-            w.scores + r * w.score_row, w.lane % 16};
-        row.weigh(row.finish());
+        const sp_attention_row row = {w.k, w.h.mask ? w.h.mask + query * w.k.mask.row : nullptr,
+                                      w.h.condition ? w.h.condition + query * w.k.condition.row
+                                                    : nullptr,
+                                      w.scores + r * w.score_row, w.lane % 16};
+        row.weigh(is_plain ? row.finish<true>() : row.finish<false>());
     }
     __syncwarp();
 }
@@ -91,9 +124,9 @@ SP_CUDA_FUNCTION void sp_attention_weights(const sp_attention_warp &w)
 /* ---- the product with the values ---- */
 
 /* A thread has 4 neighbouring columns of `rows` queries, `groups` apart from each other: lane l has
- * query l % groups and columns from 4 (l / groups) on. */
-template <int groups> struct sp_attention_sums {
-    static const int rows = SP_ATTENTION_ROWS / groups;
+ * query l % groups and columns from 4 (l / groups) on. The warp has warp_rows queries. */
+template <int groups, int warp_rows> struct sp_attention_sums {
+    static const int rows = warp_rows / groups;
     static const int columns = SP_CUDA_LANES / groups * 4;
     sp_f32 chains[rows][4], sums[rows][4];
 
@@ -114,23 +147,25 @@ template <int groups> struct sp_attention_sums {
         chains[r][3] = sp_step(chains[r][3], weight, value.w);
     }
 
-    /* `count` values of the chunk, from value `first` on; those up to a multiple of 4 are 0. */
-    __device__ __forceinline__ void add_values(const sp_attention_warp &w, const float *chunk,
-                                               int first, int count)
+    /* `count` values, `row` floats apart, from value `first` on; those up to a multiple of 4 are 0.
+     * Lanes whose columns a row does not have compute the first ones. */
+    template <int unroll>
+    __device__ __forceinline__ void add_values(const sp_attention_warp &w, const float *from,
+                                               int row, int first, int count)
     {
         const float *weights = w.scores + w.lane % groups * w.score_row + first;
-        const float *values = chunk + w.lane / groups * 4;
-#pragma unroll 1
+        const int column = w.lane / groups * 4;
+        const float *values = from + (column < row ? column : 0);
+#pragma unroll unroll
         for (int i = 0; i < count; i += 4) {
             float4 weight[rows];
 #pragma unroll
             for (int r = 0; r < rows; r++) {
                 weight[r] = *(const float4 *)(weights + r * groups * w.score_row + i);
             }
-            const float *at = values + i * columns;
-            const float4 v[] = {*(const float4 *)at, *(const float4 *)(at + columns),
-                                *(const float4 *)(at + 2 * columns),
-                                *(const float4 *)(at + 3 * columns)};
+            const float *at = values + i * row;
+            const float4 v[] = {*(const float4 *)at, *(const float4 *)(at + row),
+                                *(const float4 *)(at + 2 * row), *(const float4 *)(at + 3 * row)};
 #pragma unroll
             for (int r = 0; r < rows; r++) {
                 add(r, weight[r].x, v[0]);
@@ -193,17 +228,17 @@ SP_CUDA_FUNCTION sp_attention_part sp_attention_value_part(const sp_attention_wa
             columns};
 }
 
-/* All of a tile. */
+/* All of a tile, keys and values by chunks. */
 template <int groups> SP_CUDA_FUNCTION void sp_attention_tile(const sp_attention_warp &w)
 {
-    typedef sp_attention_sums<groups> sums_type;
+    typedef sp_attention_sums<groups, SP_ATTENTION_ROWS> sums_type;
     const int keys = (int)w.k.keys, columns = (int)w.k.columns;
     const auto load = [&](int value, int column, float *chunk) {
         sp_attention_load(sp_attention_value_part<sums_type::columns>(w, value, column, chunk),
                           w.threads);
     };
     int n = sp_attention_scores(w, [&](float *chunk) { load(0, 0, chunk); });
-    sp_attention_weights(w);
+    sp_attention_weights<SP_ATTENTION_ROWS>(w);
     sums_type sums;
     int value = 0, column = 0; /* of chunk n */
     sums.start();
@@ -216,8 +251,9 @@ template <int groups> SP_CUDA_FUNCTION void sp_attention_tile(const sp_attention
         sp_attention_end_load();
         if (next_column < columns) load(next_value, next_column, w.chunk(n + 1));
         if (w.is_there(0)) {
-            sums.add_values(w, w.chunk(n), value,
-                            left < SP_ATTENTION_CHUNK_VALUES ? left : SP_ATTENTION_CHUNK_VALUES);
+            sums.template add_values<1>(
+                w, w.chunk(n), sums_type::columns, value,
+                left < SP_ATTENTION_CHUNK_VALUES ? left : SP_ATTENTION_CHUNK_VALUES);
         }
         if ((value + SP_ATTENTION_CHUNK_VALUES) % SP_GEMM_SEGMENT == 0 || is_last) {
             sums.end_segment();
@@ -234,51 +270,143 @@ template <int groups> SP_CUDA_FUNCTION void sp_attention_tile(const sp_attention
 
 /* ---- the kernel ---- */
 
-SP_CUDA_KERNEL(attention_f32, sp_attention_constants)
+/* The tiles of `warps` warps of `rows` queries: calls body(head, first query, scores, queries).
+ * Behind these, in shared memory, is what else the block has. */
+template <class Body>
+SP_CUDA_FUNCTION void sp_attention_tiles(const sp_gpu_bindings &bindings,
+                                         const sp_attention_constants &k, int rows, Body body)
 {
     SP_CUDA_SHARED(shared);
-    const int warps = (int)bindings.tile[0], warp = threadIdx.x / SP_CUDA_LANES;
-    const int query_row = (int)sp_cuda_attention_query_row(&k);
-    const int score_row = (int)sp_cuda_attention_score_row(&k);
-    const int block_rows = warps * SP_ATTENTION_ROWS, threads = warps * SP_CUDA_LANES;
-    float *scores = (float *)shared, *queries = scores + block_rows * score_row;
-    float *chunks = queries + block_rows * query_row;
+    const int block_rows = (int)bindings.tile[0] * rows;
+    float *scores = (float *)shared;
+    float *queries = scores + block_rows * (int)sp_cuda_attention_score_row(&k);
     const int64_t tiles = sp_cuda_tiles(k.rows, block_rows);
     const int64_t count = tiles * sp_cuda_attention_heads(&k);
+    bool is_first = true;
 #pragma unroll 1
     for (int64_t block = blockIdx.x; block < count; block += gridDim.x) {
-        int64_t head = block;
-        const int64_t first = sp_take_coordinate(&head, tiles) * block_rows;
-        const sp_attention_head h = sp_make_attention_head(bindings, k, head);
-        const int64_t left = k.rows - first;
-        const int row = warp * SP_ATTENTION_ROWS;
-        const sp_attention_part queries_of = {h.query + first * k.query.row,
-                                              k.query.row,
-                                              1,
-                                              left < block_rows ? (int)left : block_rows,
-                                              (int)k.depth,
-                                              queries,
-                                              block_rows,
-                                              query_row,
-                                              query_row};
-        const sp_attention_warp w = {k,
-                                     h,
-                                     queries + row * query_row,
-                                     scores + row * score_row,
-                                     chunks,
-                                     query_row,
-                                     score_row,
-                                     sp_warp_lane(),
-                                     threads,
-                                     first + row};
-        __syncthreads(); /* the tile before has been computed */
-        sp_attention_load(sp_attention_key_part(w, 0, 0, w.chunk(0)), threads);
-        sp_attention_load(queries_of, threads);
-        if (k.of_query.kind != SP_SCALE_NONE) {
+        int64_t number = block;
+        const int64_t first = sp_take_coordinate(&number, tiles) * block_rows;
+        const sp_attention_head head = sp_make_attention_head(bindings, k, number);
+        if (is_first) sp_await_launch(); /* the constants have been read beside the kernel before */
+        else __syncthreads();            /* the tile before has been computed */
+        is_first = false;
+        body(head, first, scores, queries);
+    }
+    if (is_first) sp_await_launch();
+}
+
+/* This thread's warp of a tile that begins with query `first`. */
+SP_CUDA_FUNCTION sp_attention_warp sp_make_attention_warp(const sp_gpu_bindings &bindings,
+                                                          const sp_attention_constants &k,
+                                                          const sp_attention_head &h, int rows,
+                                                          int64_t first, float *scores,
+                                                          float *queries)
+{
+    const int row = (int)threadIdx.x / SP_CUDA_LANES * rows, warps = (int)bindings.tile[0];
+    const int query_row = (int)sp_cuda_attention_query_row(&k);
+    const int score_row = (int)sp_cuda_attention_score_row(&k);
+    return {k,
+            h,
+            queries + row * query_row,
+            scores + row * score_row,
+            queries + warps * rows * query_row,
+            query_row,
+            score_row,
+            sp_warp_lane(),
+            warps * SP_CUDA_LANES,
+            first + row};
+}
+
+/* The queries of a block. */
+SP_CUDA_FUNCTION sp_attention_part sp_attention_query_part(const sp_attention_warp &w,
+                                                           int64_t first, int block_rows,
+                                                           float *queries)
+{
+    const int64_t left = w.k.rows - first;
+    return {w.h.query + first * w.k.query.row,
+            w.k.query.row,
+            1,
+            left < block_rows ? (int)left : block_rows,
+            (int)w.k.depth,
+            queries,
+            block_rows,
+            w.query_row,
+            w.query_row};
+}
+
+/* Keys and values by chunks. */
+SP_CUDA_FUNCTION void sp_attention_by_chunks(const sp_gpu_bindings &bindings,
+                                             const sp_attention_constants &k)
+{
+    const int rows = SP_ATTENTION_ROWS, block_rows = (int)bindings.tile[0] * rows;
+    sp_attention_tiles(
+        bindings, k, rows,
+        [&](const sp_attention_head &h, int64_t first, float *scores, float *queries) {
+            const sp_attention_warp w =
+                sp_make_attention_warp(bindings, k, h, rows, first, scores, queries);
+            const sp_attention_part of = sp_attention_query_part(w, first, block_rows, queries);
+            sp_attention_load(sp_attention_key_part(w, 0, 0, w.chunk(0)), w.threads);
+            sp_attention_load(of, w.threads);
+            if (k.of_query.kind != SP_SCALE_NONE) {
+                sp_attention_end_load();
+                sp_attention_scale_part(of, k.of_query, w.threads);
+            }
+            if (k.columns > SP_ATTENTION_CHUNK_COLUMNS / 2) sp_attention_tile<2>(w);
+            else sp_attention_tile<4>(w);
+        });
+}
+
+/* All keys and values of a head at a time. `groups`: of columns of a warp, as above. */
+template <int rows, int groups>
+SP_CUDA_FUNCTION void sp_attention_at_once(const sp_gpu_bindings &bindings,
+                                           const sp_attention_constants &k)
+{
+    const int block_rows = (int)bindings.tile[0] * rows, unroll = 8 / rows;
+    const int value_row = (int)sp_cuda_attention_value_row(&k);
+    sp_attention_tiles(
+        bindings, k, rows,
+        [&](const sp_attention_head &h, int64_t first, float *scores, float *queries) {
+            const sp_attention_warp w =
+                sp_make_attention_warp(bindings, k, h, rows, first, scores, queries);
+            const sp_attention_part of_queries =
+                sp_attention_query_part(w, first, block_rows, queries);
+            const sp_attention_part of_keys = sp_attention_all_keys(w, w.chunks);
+            float *values = w.chunks + of_keys.all_rows * of_keys.to_row;
+            sp_attention_load(of_keys, w.threads);
+            sp_attention_load(of_queries, w.threads);
+            sp_attention_load(sp_attention_all_values(w, value_row, values), w.threads);
             sp_attention_end_load();
-            sp_attention_scale_part(queries_of, k.of_query, threads);
-        }
-        if (k.columns > SP_ATTENTION_CHUNK_COLUMNS / 2) sp_attention_tile<2>(w);
-        else sp_attention_tile<4>(w);
+            sp_attention_scale_part(of_queries, k.of_query, w.threads);
+            sp_attention_scale_part(of_keys, k.of_key, w.threads);
+            sp_attention_all_scores<rows>(w, of_keys);
+            sp_attention_weights<rows>(w);
+            sp_attention_sums<groups, rows> sums;
+            sums.start();
+            if (w.is_there(0)) {
+                sums.template add_values<unroll>(w, values, value_row, 0, (int)k.keys);
+            }
+            sums.end_segment();
+            sums.store(w, 0);
+        });
+}
+
+SP_CUDA_KERNEL_THAT_AWAITS(attention_f32, sp_attention_constants)
+{
+    const bool is_narrow = k.columns <= SP_ATTENTION_CHUNK_COLUMNS / 2;
+    switch (bindings.tile[1]) { /* queries of a warp */
+    case 2:
+        sp_attention_at_once<2, 2>(bindings, k);
+        break;
+    case 4:
+        if (is_narrow) sp_attention_at_once<4, 4>(bindings, k);
+        else sp_attention_at_once<4, 2>(bindings, k);
+        break;
+    case 8:
+        if (is_narrow) sp_attention_at_once<8, 4>(bindings, k);
+        else sp_attention_at_once<8, 2>(bindings, k);
+        break;
+    default:
+        sp_attention_by_chunks(bindings, k);
     }
 }

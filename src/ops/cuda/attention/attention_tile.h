@@ -54,6 +54,47 @@ SP_CUDA_FUNCTION int64_t sp_cuda_attention_bytes(const sp_attention_constants *k
     return (warps * SP_ATTENTION_ROWS * row + 2 * chunk) * 4;
 }
 
+/* ---- all keys and values of a head at once ----
+ *
+ * If they find room, a block loads all of them before it computes, and waits once. Its warps have
+ * 2, 4 or 8 queries. In shared memory are the scores and queries, as above, all keys and all
+ * values. */
+
+/* Keys that a block has: those of all lanes, twice. The last ones are zeros. */
+SP_CUDA_FUNCTION int64_t sp_cuda_attention_all_keys(const sp_attention_constants *k)
+{
+    return sp_cuda_tiles(k->keys, 2 * SP_CUDA_LANES) * 2 * SP_CUDA_LANES;
+}
+
+/* Floats from one key to the next: an odd multiple of 4, so that the vectors of 8 lanes do not
+ * conflict. */
+SP_CUDA_FUNCTION int64_t sp_cuda_attention_key_row(const sp_attention_constants *k)
+{
+    return sp_cuda_tiles(k->depth, 8) * 8 + 4;
+}
+
+/* Floats from one value to the next. */
+SP_CUDA_FUNCTION int64_t sp_cuda_attention_value_row(const sp_attention_constants *k)
+{
+    const bool is_half = k->columns <= SP_ATTENTION_CHUNK_COLUMNS / 2;
+    return is_half ? SP_ATTENTION_CHUNK_COLUMNS / 2 : SP_ATTENTION_CHUNK_COLUMNS;
+}
+
+SP_CUDA_FUNCTION int64_t sp_cuda_attention_bytes_at_once(const sp_attention_constants *k,
+                                                         int64_t warps, int64_t rows)
+{
+    const int64_t row = sp_cuda_attention_query_row(k) + sp_cuda_attention_score_row(k);
+    const int64_t keys = sp_cuda_attention_all_keys(k) * sp_cuda_attention_key_row(k);
+    const int64_t values = sp_cuda_tiles(k->keys, 4) * 4 * sp_cuda_attention_value_row(k);
+    return (warps * rows * row + keys + values) * 4;
+}
+
+/* Values are one segment, and columns those of one warp. */
+SP_CUDA_FUNCTION bool sp_cuda_attention_fits_at_once(const sp_attention_constants *k)
+{
+    return k->keys > 0 && k->keys <= SP_GEMM_SEGMENT && k->columns <= SP_ATTENTION_CHUNK_COLUMNS;
+}
+
 /* Batch entries: heads of images. */
 SP_CUDA_FUNCTION int64_t sp_cuda_attention_heads(const sp_attention_constants *k)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operands of attention: those of a head, parts of them in shared memory, and what a warp has. */
+/* The operands of attention: those of a head, parts of them in shared memory, and what a warp has.
+ */
 
 /* The operands of one head. */
 struct sp_attention_head {
@@ -69,16 +70,31 @@ SP_CUDA_FUNCTION void sp_attention_load_vector(const sp_attention_part &p, int r
     *(float4 *)to = {0, 0, 0, 0};
 }
 
-/* By all threads of the block, neighbours of which load neighbouring elements. Complete after
- * sp_attention_end_load. */
+/* Rows of all_columns elements that can be copied by vectors. Neighbouring threads load
+ * neighbouring vectors; a thread goes on by a fixed number of rows and vectors, without divisions.
+ */
+SP_CUDA_FUNCTION void sp_attention_load_vectors(const sp_attention_part &p, int threads)
+{
+    const unsigned vectors = (unsigned)p.all_columns / 4, thread = threadIdx.x;
+    const int rows = (int)((unsigned)threads / vectors),
+              columns = (int)((unsigned)threads % vectors);
+    int r = (int)(thread / vectors), c = (int)(thread % vectors);
+#pragma unroll 2
+    for (; r < p.all_rows; r += rows) {
+        sp_attention_load_vector(p, r, c * 4);
+        c += columns;
+        if (c >= (int)vectors) {
+            c -= (int)vectors;
+            r++;
+        }
+    }
+}
+
+/* By all threads of the block. Complete after sp_attention_end_load. */
 SP_CUDA_FUNCTION void sp_attention_load(const sp_attention_part &p, int threads)
 {
     if (p.column == 1 && p.row % 4 == 0 && (uint64_t)p.from % 16 == 0) {
-        const int vectors = p.all_columns / 4, count = p.all_rows * vectors;
-#pragma unroll 2
-        for (int i = threadIdx.x; i < count; i += threads) {
-            sp_attention_load_vector(p, i / vectors, i % vectors * 4);
-        }
+        sp_attention_load_vectors(p, threads);
         return;
     }
     const bool by_rows = p.column == 1;
