@@ -29,6 +29,13 @@ static sp_batch *idle_pop(sp_batch_bucket *bucket, bool *misses_some)
 
 /* ---- missing batches ---- */
 
+/* Most leads only read the word. */
+static void bucket_want(sp_batch_bucket *bucket)
+{
+    if (SP_PLANTED(unwanted_size)) return;
+    if (sp_load_relaxed(&bucket->is_wanted) == 0) sp_store_relaxed(&bucket->is_wanted, 1);
+}
+
 static void miss_count(sp_batch_plans *plans)
 {
     uint32_t misses = sp_load_relaxed(&plans->misses);
@@ -92,13 +99,30 @@ bool sp__batch_bucket_refill(sp_batch_plans *plans, sp_batch_bucket *bucket)
     return true;
 }
 
+/* Where a wanted bucket has no memory, the next smaller one is wanted that is of use to the same
+ * leads: they look for it, too, but want the larger one. */
+static bool bucket_or_smaller_refill(sp_batch_plans *plans, uint32_t index)
+{
+    sp_batch_bucket *bucket = &plans->buckets[index];
+    const uint32_t pays = sp_load_relaxed(&bucket->pays_for_threads);
+    if (sp__batch_bucket_refill(plans, bucket)) return true;
+    while (index-- > 0) {
+        sp_batch_bucket *smaller = &plans->buckets[index];
+        if (sp_load_relaxed(&smaller->pays_for_threads) < pays) continue;
+        if (!is_short(smaller)) return false;
+        bucket_want(smaller);
+        if (sp__batch_bucket_refill(plans, smaller)) return true;
+    }
+    return false;
+}
+
 bool sp__batch_plans_refill(sp_batch_plans *plans)
 {
     const uint32_t count = sp__batch_plans_count(plans);
     for (uint32_t i = 0; i < count; i++) {
         sp_batch_bucket *bucket = &plans->buckets[i];
         if (sp_load_relaxed(&bucket->is_wanted) == 0 || !is_short(bucket)) continue;
-        return sp__batch_bucket_refill(plans, bucket);
+        return bucket_or_smaller_refill(plans, i);
     }
     return sp__batch_rows_refill(plans->rows);
 }
@@ -259,13 +283,6 @@ void sp__batch_bucket_remove(sp_batch_plans *plans)
 }
 
 /* ---- use ---- */
-
-/* Most leads only read the word. */
-static void bucket_want(sp_batch_bucket *bucket)
-{
-    if (SP_PLANTED(unwanted_size)) return;
-    if (sp_load_relaxed(&bucket->is_wanted) == 0) sp_store_relaxed(&bucket->is_wanted, 1);
-}
 
 /* A lead wants the largest bucket that fits, or the next one that misses some where all batches of
  * that are in use. */

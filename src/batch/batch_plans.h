@@ -34,7 +34,8 @@ typedef struct sp_batch_bucket {
      * sets it, when it has measured that wake-ups cost little, also after the publication. */
     sp_atomic_u32 pays_for_threads;
     /* Its missing batches are to be created: from the start, where they need no memory of their
-     * own, else once a lead has looked for one. Never reset; relaxed: orders nothing. */
+     * own, else once a lead has looked for one, or a larger wanted bucket has no memory. Never
+     * reset; relaxed: orders nothing. */
     sp_atomic_u32 is_wanted;
     sp_mutex lock;
     sp_batch *idle SP_GUARDED_BY(lock);
@@ -108,7 +109,8 @@ static inline sp_batch_plans *sp__batch_plans_of(const sp_plan_entry *entry)
 uint32_t sp__batch_plans_waiting(sp_plan_cache *cache);
 
 /* Creates a missing batch of the bucket, or of the smallest wanted one that misses some, from free
- * memory alone. False: none is missing, or there is no memory. By the builder's thread. */
+ * memory alone; without memory for that, of a smaller one, which is wanted then. False: none is
+ * missing, or there is no memory. By the builder's thread. */
 bool sp__batch_bucket_refill(sp_batch_plans *plans, sp_batch_bucket *bucket);
 bool sp__batch_plans_refill(sp_batch_plans *plans);
 /* Destroys the bucket's idle batches, which are missing then, and returns as much unused memory to

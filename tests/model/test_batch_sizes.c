@@ -174,6 +174,27 @@ TEST(a_smaller_size_gets_batches_while_those_of_the_larger_are_in_use)
     world_close(&w);
 }
 
+/* There is memory for a batch as small as the smallest alone. */
+TEST(a_smaller_size_gets_batches_where_the_wanted_one_has_no_memory)
+{
+    world w;
+    world_open(&w);
+    CHECK_OK(sp_device_empty_cache((sp_device){0}));
+    while (sp__batch_bucket_refill(w.plans, &w.plans->buckets[0])) {
+    }
+    sp_plan_extra *extra = &w.plans->extra;
+    while (extra->reclaim(extra)) { /* it stays in the allocator's caches */
+    }
+    CHECK_OK(sp_device_set_memory_limit((sp_device){0}, memory_stats().reserved_bytes));
+    sp_batch_bucket *largest = &w.plans->buckets[sp__batch_plans_count(w.plans) - 1];
+    miss(&w, largest->rows);
+    refill_all(&w);
+    CHECK(combining_batches(w.model) > 0);
+    CHECK_EQ_U64(idle_of(largest), 0);
+    CHECK_OK(sp_device_set_memory_limit((sp_device){0}, 0));
+    world_close(&w);
+}
+
 /* What leads have wanted comes back without being wanted again. */
 TEST(reclaimed_batches_come_back_if_they_were_wanted)
 {
