@@ -94,16 +94,27 @@ static job_step plans_refill(const sp_batch_build *build)
     return step;
 }
 
+/* Creates all that are missing: JOB_CONTINUES if the thread is to stop. */
+static job_step plans_refill_all(const sp_batch_build *build)
+{
+    job_step step = JOB_CONTINUES;
+    while (step == JOB_CONTINUES && sp_load_relaxed(&builder.is_stopping) == 0) {
+        step = plans_refill(build);
+    }
+    return step;
+}
+
+static void plans_refill_between(const sp_batch_build *build)
+{
+    (void)plans_refill_all(build);
+}
+
 static void job_run(void *arg)
 {
     build_job *job = arg;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    job_step step = JOB_CONTINUES;
-    while (step == JOB_CONTINUES && sp_load_relaxed(&builder.is_stopping) == 0) {
-        step = plans_refill(&job->build);
-    }
-    if (step == JOB_BUILDS) plans_build(&job->build);
+    if (plans_refill_all(&job->build) == JOB_BUILDS) plans_build(&job->build);
     sp__error_put_back(&scope);
 }
 
@@ -241,7 +252,8 @@ static build_job *job_create(sp_rt_model *model, const sp_plan_entry *entry)
                                  .words = job->words,
                                  .word_count = entry->word_count,
                                  .is_stopping = &builder.is_stopping,
-                                 .attach = plans_attach}};
+                                 .attach = plans_attach,
+                                 .refill = plans_refill_between}};
     memcpy(job->words, entry->words, bytes);
     if (sp__object_hold_visited(&model->object)) return job;
     sp_free(job); /* the model has been released, and ends with the caller's run */

@@ -351,8 +351,7 @@ static sp_status buckets_make(measure *m)
         const sp_status status = size_try(m, sizes[i], &may_continue);
         sp__batch_plans_judge(m->plans, row_cost(m));
         /* What leads have wanted meanwhile: their requests wait for the end of this one. */
-        while (sp__batch_plans_refill(m->plans)) {
-        }
+        if (m->build->refill != NULL) m->build->refill(m->build);
         if (status == SP_OUT_OF_MEMORY && sp__batch_plans_count(m->plans) == 0) return status;
         if (status != SP_OK) break;
     }

@@ -16,6 +16,9 @@ typedef struct sp_batch_build {
     /* After each bucket: attaches the plans unless they are attached already. False: there is
      * nothing to attach them to any more, and the build ends early. */
     bool (*attach)(const struct sp_batch_build *build, sp_batch_plans *plans);
+    /* NULL, or called after each size: creates the missing batches that leads want, if the plan is
+     * still there. */
+    void (*refill)(const struct sp_batch_build *build);
 } sp_batch_build;
 
 /* The larger plans, held by the caller: without buckets if rows are not separable, or batches not

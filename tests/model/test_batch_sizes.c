@@ -6,6 +6,7 @@
 
 #include "batch/batch.h"
 #include "batch/batch_builder.h"
+#include "batch/batch_measure.h"
 #include "combining_fixture.h"
 #include "partial_fixture.h"
 
@@ -231,6 +232,35 @@ TEST(batches_are_made_after_enough_leads_have_missed_them)
     sp__batch_builder_drain();
     CHECK(idle_of_rows(&w, rows) > 1);
     world_close(&w);
+}
+
+/* As the builder's, but that a lead wants a size, and the plan is evicted then. */
+static bool attach_evicted(const sp_batch_build *build, sp_batch_plans *plans)
+{
+    (void)build;
+    if (sp__batch_plans_count(plans) < 2) return true;
+    CHECK(sp__batch_acquire(plans, 2) == NULL);
+    return false;
+}
+
+/* Its memory is free at once: nothing of the plans comes back. */
+TEST(plans_that_were_evicted_while_they_are_made_get_no_batches)
+{
+    static const sp_atomic_u32 is_stopping = {0};
+    world w;
+    sp_batch_plans *plans;
+    world_open(&w);
+    const sp_batch_build build = {.model = w.held,
+                                  .words = w.entry->words,
+                                  .word_count = w.entry->word_count,
+                                  .is_stopping = &is_stopping,
+                                  .attach = attach_evicted};
+    CHECK_OK(sp__batch_plans_make(&build, &plans));
+    const uint32_t count = sp__batch_plans_count(plans);
+    for (uint32_t i = 0; i < count; i++) CHECK_EQ_U64(idle_of(&plans->buckets[i]), 0);
+    sp__batch_plans_drop(plans);
+    world_close(&w);
+    if (count < 2) SKIP("the machine was so busy that no two sizes paid");
 }
 
 TEST_MAIN
