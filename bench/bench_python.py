@@ -46,6 +46,7 @@ except ImportError:
 DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 MODELS = ["torch_mlp", "torch_linear", "torch_encoder", "silero_vad_v5", "ppocr_cls"]
 SHAPES = {"silero_vad_v5": [(1, 576), (2, 1, 128), ()], "ppocr_cls": [(1, 3, 48, 192)]}
+RESTING_MODEL = "torch_linear"  # whose process is looked at for the package's memory
 TOLERANCE = 1e-3
 PEERS = ("onnxruntime", "torch", "spin")
 IMPORT_LIMIT_MS, REST_LIMIT_MB = 10, 8  # what is aimed at
@@ -156,30 +157,41 @@ def check_results(name, sides):
 # ---- rates ----
 
 def looped(call, workers, seconds):
-    """Calls a second of workers that loop."""
-    counts = [0] * workers
+    """Calls a second of workers that loop. Raises what a call has raised."""
     is_over = threading.Event()
     begin = threading.Barrier(workers + 1)
 
-    def work(index):
-        call()  # a thread's first call sets things up
-        begin.wait()
-        count = 0
-        while not is_over.is_set():
-            call()
-            count += 1
-        counts[index] = count
+    def work():
+        try:
+            call()  # a thread's first call sets things up
+            begin.wait()
+            count = 0
+            while not is_over.is_set():
+                call()
+                count += 1
+            return count
+        except BaseException:
+            begin.abort()
+            raise
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(workers)]
-    for thread in threads:
-        thread.start()
-    begin.wait()
-    start = time.perf_counter()
-    time.sleep(seconds)
-    is_over.set()
-    for thread in threads:
-        thread.join()
-    return sum(counts) / (time.perf_counter() - start)
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(work) for _ in range(workers)]
+        try:
+            begin.wait()
+            start = time.perf_counter()
+            time.sleep(seconds)
+        except threading.BrokenBarrierError:
+            start = time.perf_counter()
+        except BaseException:  # an interrupt: some workers may not have begun
+            begin.abort()
+            raise
+        finally:
+            is_over.set()
+        for future in futures:
+            error = future.exception()
+            if error is not None and not isinstance(error, threading.BrokenBarrierError):
+                raise error
+        return sum(future.result() for future in futures) / (time.perf_counter() - start)
 
 
 def tasked(call, workers, seconds, rate):
@@ -201,7 +213,7 @@ def lone_nanoseconds(name, options):
     another core, which runs of several callers cannot."""
     command = [sys.executable, "-B", __file__, "--data", options.data, "--seconds", str(options.seconds),
                "--lone", name]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def spins_of(name, spin_for, options):
@@ -318,22 +330,55 @@ def lone(options):
     return spin.nanoseconds_of(call, options.seconds)
 
 
-def main():
+# ---- arguments ----
+
+def count_of(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
+    return int(text)
+
+
+def counts_of(text):
+    return [count_of(part) for part in text.split(",")]
+
+
+def seconds_of(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return value
+
+
+def options_of(arguments):
+    """Files are looked for before anything is measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=pathlib.Path, default=DATA)
     parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)
-    parser.add_argument("--workers", type=lambda text: [int(part) for part in text.split(",")],
-                        default=[1, 2, 8, 31])
-    parser.add_argument("--seconds", type=float, default=0.2, help="of a window")
-    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--workers", type=counts_of, default=[1, 2, 8, 31])
+    parser.add_argument("--seconds", type=seconds_of, default=0.2, help="of a window")
+    parser.add_argument("--turns", type=count_of, default=15)
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--lone", metavar="NAME", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    if options.json and not options.json.parent.is_dir():
+        parser.error(f"--json: there is no folder {options.json.parent}")
+    for name in [options.lone] if options.lone else options.models + [RESTING_MODEL]:
+        path = path_of(name, options)
+        if not path.is_file():
+            parser.error(f"there is no {path}: --data is the folder that has models/NAME/model.onnx")
+    return options
+
+
+def main():
+    options = options_of(sys.argv[1:])
     if options.lone:
         print(lone(options))
         return
     peers = "".join(f"{peer:>13}{'ratio':>7}" for peer in PEERS)
-    print(f"{'model':<15}{'workers':>8}{'calls/s':>13}{'of best':>8}{peers}{'tasks/s':>13}{peers}")
+    print(f"{'model':<15}{'workers':>8}{'calls/s':>13}{'of best':>8}{peers}{'tasks/s':>13}{peers}", flush=True)
     cases, spin_for = [], spin.load()
     for name in options.models:
         path = path_of(name, options)
@@ -346,7 +391,7 @@ def main():
         mean = geometric_mean(cases, workers)
         if mean is not None:
             print(f"geometric mean of calls/s to ONNX Runtime's, {workers} workers: {mean:.2f}")
-    show_footprint(path_of("torch_linear", options), 2 * options.turns + 1, cases)
+    show_footprint(path_of(RESTING_MODEL, options), 2 * options.turns + 1, cases)
     if options.json:
         options.json.write_text(json.dumps(cases, indent=1) + "\n")
 

@@ -6,6 +6,7 @@ interpreter's lock (bench/spin/spin.cpp), and no library below. It is of the ben
 """
 import importlib.util
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -23,8 +24,8 @@ LONGEST_NS = 100_000
 
 
 def load():
-    """The function spin(ns), compiled for this interpreter where it has changed. None without nanobind."""
-    if nanobind is None:
+    """The function spin(ns), compiled for this interpreter where it has changed. None without nanobind or CMake."""
+    if nanobind is None or shutil.which("cmake") is None:
         return None
     build = FOLDER.parent / "build" / f"spin-{sysconfig.get_config_var('SOABI')}"
     configure = ["cmake", "-S", FOLDER / "spin", "-B", build, "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
