@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "combining_fixture.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/option.h"
@@ -237,4 +238,25 @@ sp_model plain_model(const sp_model_options *options)
 sp_model width_model(void)
 {
     return chain_model((int64_t[]){1, -1}, "Neg", "Abs", NULL);
+}
+
+sp_model products_model(void)
+{
+    enum { PRODUCTS = 60, WIDTH = PRODUCTS_WIDTH };
+    static const int64_t x_dims[2] = {-1, WIDTH};
+    static const int64_t w_dims[2] = {WIDTH, WIDTH};
+    float weights[WIDTH * WIDTH] = {0};
+    for (int i = 0; i < WIDTH; i++) weights[i * WIDTH + (i + 1) % WIDTH] = 1;
+    writer graph = {0};
+    add_input(&graph, "x", ONNX_FLOAT, x_dims, 2);
+    for (int i = 0; i < PRODUCTS; i++) {
+        char inputs[16], output[8];
+        snprintf(inputs, sizeof inputs, i == 0 ? "x w" : "t%d w", i - 1);
+        snprintf(output, sizeof output, i == PRODUCTS - 1 ? "y" : "t%d", i);
+        add_node(&graph, make_node("MatMul", inputs, output));
+    }
+    writer part = make_tensor("w", ONNX_FLOAT, w_dims, 2, weights, sizeof weights);
+    write_message(&graph, GRAPH_INITIALIZER_FIELD, &part);
+    add_output(&graph, "y");
+    return graph_load(&graph, NULL);
 }

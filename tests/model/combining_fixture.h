@@ -63,4 +63,9 @@ sp_model plain_model(const sp_model_options *options);
 /* y = Abs(Neg(x)) of x[1,w]: a plan for each w. */
 sp_model width_model(void);
 
+/* y = x of x[n,4], by 60 products with a permutation, one after the other: two rows take little
+ * more time than one, so that batches save something on any machine. */
+sp_model products_model(void);
+#define PRODUCTS_WIDTH 4
+
 #endif

@@ -2,38 +2,10 @@
 /* Which sizes of batches have memory: where each has its own, those that leads have looked for. */
 #include <streampool/storage.h>
 
-#include <stdio.h>
-
 #include "batch/batch.h"
 #include "batch/batch_builder.h"
 #include "batch/batch_measure.h"
 #include "combining_fixture.h"
-#include "partial_fixture.h"
-
-#define PRODUCTS 60
-#define WIDTH 4
-
-/* So many products of [n,4] and [4,4], one after the other: two rows take little more time than
- * one, so that batches save something on any machine. */
-static sp_model products_model(void)
-{
-    static const int64_t x_dims[2] = {-1, WIDTH};
-    static const int64_t w_dims[2] = {WIDTH, WIDTH};
-    float weights[WIDTH * WIDTH] = {0};
-    for (int i = 0; i < WIDTH; i++) weights[i * WIDTH + (i + 1) % WIDTH] = 1;
-    writer graph = {0};
-    add_input(&graph, "x", ONNX_FLOAT, x_dims, 2);
-    for (int i = 0; i < PRODUCTS; i++) {
-        char inputs[16], output[8];
-        snprintf(inputs, sizeof inputs, i == 0 ? "x w" : "t%d w", i - 1);
-        snprintf(output, sizeof output, i == PRODUCTS - 1 ? "y" : "t%d", i);
-        add_node(&graph, make_node("MatMul", inputs, output));
-    }
-    writer part = make_tensor("w", ONNX_FLOAT, w_dims, 2, weights, sizeof weights);
-    write_message(&graph, GRAPH_INITIALIZER_FIELD, &part);
-    add_output(&graph, "y");
-    return graph_load(&graph, NULL);
-}
 
 /* A model with larger plans, which the test holds. */
 typedef struct world {
@@ -59,13 +31,13 @@ static uint64_t bytes_in_use(void)
 static void world_open(world *w)
 {
     *w = (world){0};
-    const float x[WIDTH] = {1, 2, 3, 4};
+    const float x[PRODUCTS_WIDTH] = {1, 2, 3, 4};
     sp_host_tensor output = {0};
     const sp_host_tensor input = {.data = (void *)(uintptr_t)x,
                                   .bytes = sizeof x,
                                   .dtype = SP_F32,
                                   .rank = 2,
-                                  .shape = {1, WIDTH}};
+                                  .shape = {1, PRODUCTS_WIDTH}};
     /* Again, if the machine was so busy while sizes were measured that some did not pay. */
     do {
         CHECK_OK(sp_model_release(w->model));
