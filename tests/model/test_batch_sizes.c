@@ -2,6 +2,7 @@
 /* Which sizes of batches have memory: where each has its own, those that leads have looked for. */
 #include <streampool/storage.h>
 
+#include "base/heap.h"
 #include "batch/batch.h"
 #include "batch/batch_builder.h"
 #include "batch/batch_measure.h"
@@ -165,6 +166,26 @@ TEST(a_smaller_size_gets_batches_where_the_wanted_one_has_no_memory)
     CHECK(combining_batches(w.model) > 0);
     CHECK_EQ_U64(idle_of(largest), 0);
     CHECK_OK(sp_device_set_memory_limit((sp_device){0}, 0));
+    world_close(&w);
+}
+
+/* Whatever allocation fails: nothing is lost, and the size is still wanted. */
+TEST(a_batch_that_cannot_be_made_is_missing_as_before)
+{
+    world w;
+    world_open(&w);
+    miss(&w, w.plans->buckets[0].rows);
+    uint64_t skip = 0;
+    for (bool is_made = false; !is_made; skip++) {
+        sp_heap_fail_after(skip);
+        is_made = sp__batch_plans_refill(w.plans);
+        sp_heap_fail_after(UINT64_MAX);
+        CHECK_EQ_U64(combining_batches(w.model), is_made ? 1 : 0);
+        if (!is_made) CHECK_EQ_U64(bytes_in_use(), w.lone_bytes);
+    }
+    CHECK(skip > 3);
+    refill_all(&w);
+    CHECK(idle_of(&w.plans->buckets[0]) > 1);
     world_close(&w);
 }
 
