@@ -306,7 +306,7 @@ def footprint(path, processes):
     """(milliseconds of the import, MB at rest without the weights): the least of the processes."""
     values = []
     for _ in range(processes):
-        done = subprocess.run([sys.executable, "-c", FOOTPRINT, path], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", FOOTPRINT, path], stdout=subprocess.PIPE, text=True, check=True)
         values.append([float(value) for value in done.stdout.split()])
     return tuple(min(column) for column in zip(*values))
 
