@@ -106,7 +106,7 @@ static bool bucket_or_smaller_refill(sp_batch_plans *plans, uint32_t index)
     sp_batch_bucket *bucket = &plans->buckets[index];
     const uint32_t pays = sp_load_relaxed(&bucket->pays_for_threads);
     if (sp__batch_bucket_refill(plans, bucket)) return true;
-    while (index-- > 0) {
+    while (index-- > 0 && !SP_PLANTED(larger_only)) {
         sp_batch_bucket *smaller = &plans->buckets[index];
         if (sp_load_relaxed(&smaller->pays_for_threads) < pays) continue;
         if (!is_short(smaller)) return false;
