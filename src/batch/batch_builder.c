@@ -88,7 +88,7 @@ static job_step plans_refill(const sp_batch_build *build)
     sp_batch_plans *plans = sp__batch_plans_of(entry);
     if (plans != NULL) {
         step = sp__batch_plans_refill(plans) ? JOB_CONTINUES : JOB_ENDS;
-        if (step == JOB_ENDS) sp__batch_plans_forget_misses(plans);
+        if (step == JOB_ENDS) sp__batch_plans_refill_ended(plans);
     }
     sp__plan_cache_release(&build->model->plans, entry);
     return step;

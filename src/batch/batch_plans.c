@@ -55,8 +55,13 @@ bool sp__batch_plans_must_refill(sp_batch_plans *plans)
 {
     uint32_t misses = SP_BATCH_MISSES;
     if (SP_PLANTED(refill_by_all)) return sp_load_relaxed(&plans->misses) >= misses;
-    return SP_UNLIKELY(sp_load_relaxed(&plans->misses) == misses) &&
-           sp_cas_relaxed(&plans->misses, &misses, SP_BATCH_MISSES_ASKED);
+    if (SP_LIKELY(sp_load_relaxed(&plans->misses) != misses)) return false;
+    if (!sp_cas_relaxed(&plans->misses, &misses, SP_BATCH_MISSES_ASKED)) return false;
+    const uint32_t left = sp_load_relaxed(&plans->rounds_left);
+    if (left == 0) return true;
+    sp_store_relaxed(&plans->rounds_left, left - 1);
+    sp__batch_plans_forget_misses(plans);
+    return false;
 }
 
 void sp__batch_plans_forget_misses(sp_batch_plans *plans)
@@ -125,6 +130,25 @@ bool sp__batch_plans_refill(sp_batch_plans *plans)
         return bucket_or_smaller_refill(plans, i);
     }
     return sp__batch_rows_refill(plans->rows);
+}
+
+static bool any_is_wanted_and_short(sp_batch_plans *plans)
+{
+    for (uint32_t i = sp__batch_plans_count(plans); i-- > 0;) {
+        sp_batch_bucket *bucket = &plans->buckets[i];
+        if (sp_load_relaxed(&bucket->is_wanted) != 0 && is_short(bucket)) return true;
+    }
+    return false;
+}
+
+void sp__batch_plans_refill_ended(sp_batch_plans *plans)
+{
+    const uint32_t before = plans->failures;
+    const bool has_failed = any_is_wanted_and_short(plans);
+    const uint32_t doublings = before < SP_BATCH_DOUBLINGS ? before : SP_BATCH_DOUBLINGS;
+    plans->failures = has_failed ? doublings + 1 : 0;
+    sp_store_relaxed(&plans->rounds_left, has_failed ? (UINT32_C(1) << doublings) - 1 : 0);
+    sp__batch_plans_forget_misses(plans);
 }
 
 void sp__batch_bucket_reclaim(sp_batch_bucket *bucket)

@@ -22,6 +22,10 @@
  * of memory use is over by then. */
 #define SP_BATCH_MISSES 64u
 #define SP_BATCH_MISSES_ASKED UINT32_MAX
+/* Each further attempt that found no memory doubles the misses before the next one, up to 2 to this
+ * power times as many: it has returned all unused memory to the device, which others have to get
+ * again. */
+#define SP_BATCH_DOUBLINGS 8u
 
 typedef struct sp_batch sp_batch;
 
@@ -67,6 +71,10 @@ typedef struct sp_batch_plans {
      * last that was reclaimed or created: up to SP_BATCH_MISSES. Then SP_BATCH_MISSES_ASKED until
      * the builder has tried to create the missing ones. Relaxed: orders nothing. */
     sp_atomic_u32 misses;
+    /* So many times as many misses more are let pass. Written by the lead that has changed `misses`
+     * to ASKED, and by the builder; a lost change is harmless. Relaxed: orders nothing. */
+    sp_atomic_u32 rounds_left;
+    uint32_t failures; /* attempts without memory since the last with it; the builder's */
     sp_batch_bucket buckets[SP_BATCH_BUCKETS]; /* by rows */
 } sp_batch_plans;
 
@@ -120,6 +128,8 @@ void sp__batch_bucket_reclaim(sp_batch_bucket *bucket);
  * ones. Misses are counted again after sp__batch_plans_forget_misses. */
 bool sp__batch_plans_must_refill(sp_batch_plans *plans);
 void sp__batch_plans_forget_misses(sp_batch_plans *plans);
+/* The same once a refill has returned false. By the builder's thread. */
+void sp__batch_plans_refill_ended(sp_batch_plans *plans);
 
 /* An idle batch of the largest bucket with at most `rows` rows; NULL: there is none. Its user
  * releases it. */

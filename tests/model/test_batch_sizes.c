@@ -169,6 +169,45 @@ TEST(a_smaller_size_gets_batches_where_the_wanted_one_has_no_memory)
     world_close(&w);
 }
 
+/* A lead that finds no batch: true if it requests the missing ones. */
+static bool miss_requests(const world *w, uint32_t rows)
+{
+    miss(w, rows);
+    return sp__batch_plans_must_refill(w->plans);
+}
+
+static uint32_t misses_until_request(const world *w, uint32_t rows)
+{
+    uint32_t count = 1;
+    while (count < 10000 && !miss_requests(w, rows)) count++;
+    return count;
+}
+
+/* An attempt takes all unused memory of the device from others. */
+TEST(attempts_without_memory_become_rare)
+{
+    world w;
+    world_open(&w);
+    const uint32_t rows = w.plans->buckets[0].rows;
+    uint32_t expected = SP_BATCH_MISSES;
+    for (int i = 0; i < 4; i++) {
+        if (i > 1) expected *= 2;
+        CHECK_EQ_U64(misses_until_request(&w, rows), expected);
+        sp_heap_fail_after(0);
+        CHECK(!sp__batch_plans_refill(w.plans));
+        sp_heap_fail_after(UINT64_MAX);
+        sp__batch_plans_refill_ended(w.plans);
+    }
+    CHECK_EQ_U64(misses_until_request(&w, rows), 2 * expected);
+    refill_all(&w);
+    sp__batch_plans_refill_ended(w.plans);
+    sp_plan_extra *extra = &w.plans->extra;
+    while (extra->reclaim(extra)) {
+    }
+    CHECK_EQ_U64(misses_until_request(&w, rows), SP_BATCH_MISSES);
+    world_close(&w);
+}
+
 /* Whatever allocation fails: nothing is lost, and the size is still wanted. */
 TEST(a_batch_that_cannot_be_made_is_missing_as_before)
 {
