@@ -229,21 +229,34 @@ static bool advance_block()
     return true;
 }
 
+/* Which block runs next, by turns of the clusters. */
+enum preference { NONE, LOW_RANKS, HIGH_RANKS, PREFERENCES };
+
+/* Runs a block as far as it can run; false if its threads part. */
+static bool run_block(block *it, bool *has_advanced)
+{
+    current = it;
+    for (; !it->has_ended && is_free(); *has_advanced = true) {
+        if (!advance_block()) return false;
+    }
+    return true;
+}
+
 /* Each block as far as it can run before the next one, in alternating order, so that a barrier of
- * the cluster that is missing fails. */
-static bool run_blocks()
+ * the cluster that is missing fails. With a preference the first one that can run runs: the last
+ * ones are then left behind as far as the others let them. */
+static bool run_blocks(preference preferred)
 {
     for (unsigned round = 0;; round++) {
+        const bool is_forward = preferred == NONE ? round % 2 == 0 : preferred == LOW_RANKS;
         bool is_done = true, has_advanced = false;
         for (unsigned i = 0; i < block_count; i++) {
-            current = &blocks[round % 2 == 0 ? i : block_count - 1 - i];
-            for (; !current->has_ended && is_free(); has_advanced = true) {
-                if (!advance_block()) return false;
-            }
-            is_done = is_done && current->has_ended;
+            block *it = &blocks[is_forward ? i : block_count - 1 - i];
+            if (!run_block(it, &has_advanced)) return false;
+            is_done = is_done && it->has_ended;
+            if (has_advanced && preferred != NONE) break;
         }
-        if (is_done) return true;
-        if (!has_advanced) return false;
+        if (!has_advanced) return is_done;
     }
 }
 
@@ -257,7 +270,8 @@ static bool run_cluster(const sp_index &first)
         if (memory_bytes > 0) memset((void *)memory, 0xff, memory_bytes); /* NaNs */
         blocks[i] = {own, {first.x + i, first.y, first.z}, memory, 0, false};
     }
-    return run_blocks();
+    static unsigned clusters;
+    return run_blocks((preference)(clusters++ % PREFERENCES));
 }
 
 static bool run_grid(const sp_launch_shape *shape)

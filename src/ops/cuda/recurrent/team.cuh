@@ -14,7 +14,7 @@ struct sp_team_memory {
     sp_inbox *inbox;
     float *left;    /* [turn][SP_CUDA_CELL_ROWS * depth]: h of the team's rows, or row_c */
     float *weights; /* [step of the depth][column], if they are not in registers */
-    int part;       /* units of each block but the last ones */
+    int part;       /* units of a block, at most */
     int depth;      /* of `left` */
     int exchanges;  /* so far */
 
@@ -35,21 +35,22 @@ struct sp_team_memory {
     }
 };
 
-/* Columns of a block: those of a gate after the other. */
+/* Columns of a block, at most: those of a gate after the other. */
 SP_CUDA_FUNCTION int sp_team_columns(const sp_team_memory &t)
 {
     return (int)t.l.k.gates * t.part;
 }
 
-/* The rows of a team, of which this block has some units. */
+/* The rows of a team, of which this block has some units. Each block has some: nobody waits for one
+ * that gives nothing, so bytes of later exchanges would come to it too early. */
 SP_CUDA_FUNCTION sp_team_memory sp_open_team(sp_layer l, int rank, float4 *memory)
 {
     const int64_t hidden = l.k.hidden, part = sp_cuda_tiles(hidden, SP_CUDA_TEAM);
-    const int64_t unit = rank * part, rest = hidden - unit;
+    const int64_t unit = rank * hidden / SP_CUDA_TEAM, end = (rank + 1) * hidden / SP_CUDA_TEAM;
     const int depth = (int)sp_cuda_cell_team_depth(&l.k);
     float *left = (float *)(memory + 1), *weights = left + 2 * SP_CUDA_CELL_ROWS * depth;
     l.unit = (int)unit;
-    l.units = rest < 0 ? 0 : rest < part ? (int)rest : (int)part;
+    l.units = (int)(end - unit);
     l.scratch = weights + (sp_cuda_has_cell_chains(&l.k) ? 0 : hidden * l.k.gates * part);
     return {l, (sp_inbox *)memory, left, weights, (int)part, depth, 0};
 }
