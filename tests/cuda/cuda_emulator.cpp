@@ -24,6 +24,7 @@ struct thread {
     unsigned arrivals;     /* at barriers of the cluster */
     const sp_inbox *inbox; /* of its block, of which it waits for a side */
     int side, parity;
+    bool has_pushed; /* since its last barrier */
 };
 
 struct block {
@@ -44,6 +45,7 @@ static block *current;
 static char *stacks;
 static jmp_buf scheduler;
 static const emulated_entry *running;
+static bool is_unordered; /* something was waited for without the barrier that it needs */
 
 /* Jumps between stacks: swapcontext would call the kernel of the system twice. */
 static void stop(thread_state state)
@@ -55,6 +57,7 @@ static void stop(thread_state state)
 
 void __syncthreads()
 {
+    current->threads[threadIdx.x].has_pushed = false;
     stop(AT_BARRIER);
 }
 
@@ -95,6 +98,9 @@ static void complete_side(sp_inbox *inbox, int side)
 
 void sp_expect_bytes(sp_inbox *inbox, int side, int bytes)
 {
+    for (unsigned i = 0; i < thread_count; i++) {
+        is_unordered = is_unordered || current->threads[i].has_pushed;
+    }
     inbox->sides[side].has_expected = 1;
     inbox->sides[side].missing += bytes;
     complete_side(inbox, side);
@@ -109,6 +115,7 @@ template <class T> static T *in_block(T *at, int rank)
 void sp_push(float *to, float value, int rank, sp_inbox *inbox, int side)
 {
     sp_inbox *its = in_block(inbox, rank);
+    current->threads[threadIdx.x].has_pushed = true;
     *in_block(to, rank) = value;
     its->sides[side].missing -= (int)sizeof(value);
     complete_side(its, side);
@@ -326,7 +333,8 @@ bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void 
     for (unsigned i = 0; i < block_count; i++) {
         blocks[i].memory = (float4 *)aligned_alloc(alignof(float4), memory_bytes);
     }
-    const bool is_done = run_grid(shape);
+    is_unordered = false;
+    const bool is_done = run_grid(shape) && !is_unordered;
     for (unsigned i = 0; i < block_count; i++) free(blocks[i].memory);
     return is_done;
 }

@@ -8,9 +8,12 @@
  * their way at a time, and never of three.
  *
  *     sp_open_inbox      by one thread; then a barrier of the cluster
- *     sp_expect_bytes    by one thread of the block, once an exchange
- *     sp_push            by whoever has a value, for each block of the cluster
- *     sp_await_inbox     by all threads of the block */
+ *     sp_expect_bytes    by one thread of the block, once an exchange, behind a barrier of the
+ * block sp_push            by whoever has a value, for each block of the cluster sp_await_inbox by
+ * all threads of the block
+ *
+ * A byte that comes orders nothing but itself: not what its thread has written before. That is for
+ * the barrier in front of sp_expect_bytes. */
 #ifndef SP_CUDA_INBOX
 
 /* In shared memory. */

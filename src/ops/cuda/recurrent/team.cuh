@@ -79,10 +79,12 @@ SP_CUDA_FUNCTION void sp_push_left(const sp_team_memory &t, int row, int i, floa
     }
 }
 
-/* The next left-hand side is the current one when all of it has come. */
+/* The next left-hand side is the current one when all of it has come, and what the block's threads
+ * wrote before to its own memory is there, too: its cells, of which other threads read c. */
 SP_CUDA_FUNCTION void sp_await_left(sp_team_memory &t)
 {
     const int side = t.exchanges % 2;
+    __syncthreads(); /* while the bytes are on their way */
     if (threadIdx.x == 0) sp_expect_bytes(t.inbox, side, (int)t.l.k.hidden * t.l.rows * 4);
     sp_await_inbox(t.inbox, side, t.exchanges / 2 % 2);
     t.exchanges++;
