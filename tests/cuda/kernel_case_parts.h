@@ -20,13 +20,21 @@ sp_activation pick_activation(data_random *random);
 /* Sets what a narrow product has: a precision, packed operands, an activation. */
 void make_narrow(data_random *random, kernel_case *c);
 
+/* Fills an array, f32 with numbers of every class now and then. */
+void fill_random(data_random *random, sp_array *array);
 /* Appends an input of random numbers, or of the given integers, whose values the shape rule may
  * read. */
 sp_array *add_random(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape);
+/* Its data are to be filled. */
+sp_array *add_array(kernel_case *c, sp_dtype dtype, sp_shape shape);
+/* Of numbers only. */
+void add_floats(kernel_case *c, data_random *random, sp_shape shape);
 void add_known_ints(kernel_case *c, const int64_t *values, int64_t count);
 void add_int(kernel_case *c, const char *name, int64_t value);
 void add_ints(kernel_case *c, const char *name, const int64_t *values, uint32_t count);
 void add_float(kernel_case *c, const char *name, float value);
+void add_text(kernel_case *c, const char *name, sp_text *place, const char *value);
+void set_op(kernel_case *c, const char *op, uint32_t version);
 
 /* Windows over `spatial` dimensions. */
 typedef struct case_window {
@@ -55,6 +63,7 @@ typedef struct kernel_case_kind {
 /* The kinds of a family, terminated by one without a name. */
 extern const kernel_case_kind elementwise_case_kinds[]; /* elementwise_cases.c */
 extern const kernel_case_kind move_case_kinds[];        /* move_cases.c */
+extern const kernel_case_kind layer_case_kinds[];       /* layer_cases.c */
 extern const kernel_case_kind reduce_case_kinds[];      /* reduce_cases.c */
 extern const kernel_case_kind product_case_kinds[];     /* product_cases.c */
 extern const kernel_case_kind narrow_case_kinds[];      /* narrow_cases.c */
