@@ -40,6 +40,10 @@ static inline void __syncwarp()
 float __shfl_xor_sync(unsigned mask, float value, int step);
 float __shfl_sync(unsigned mask, float value, int lane);
 
+/* The kernels in front of the running one have ended from here on. */
+void emulated_await();
+#define SP_CUDA_AWAIT emulated_await
+
 /* In place of arch/cluster.cuh. */
 #define SP_CUDA_CLUSTERED(blocks)
 bool sp_has_clusters();

@@ -25,6 +25,7 @@ struct thread {
     const sp_inbox *inbox; /* of its block, of which it waits for a side */
     int side, parity;
     bool has_pushed; /* since its last barrier */
+    bool has_awaited;
 };
 
 struct block {
@@ -45,7 +46,10 @@ static block *current;
 static char *stacks;
 static jmp_buf scheduler;
 static const emulated_entry *running;
-static bool is_unordered; /* something was waited for without the barrier that it needs */
+static bool is_unordered; /* a thread did not wait for what it needs */
+static void (*front)(void *context);
+static void *front_context;
+static bool has_front; /* it has not ended */
 
 /* Jumps between stacks: swapcontext would call the kernel of the system twice. */
 static void stop(thread_state state)
@@ -59,6 +63,13 @@ void __syncthreads()
 {
     current->threads[threadIdx.x].has_pushed = false;
     stop(AT_BARRIER);
+}
+
+void emulated_await()
+{
+    current->threads[threadIdx.x].has_awaited = true;
+    if (has_front) front(front_context);
+    has_front = false;
 }
 
 bool sp_has_clusters()
@@ -166,6 +177,13 @@ static void thread_start(const thread *self)
     context.uc_stack.ss_size = STACK_BYTES;
     makecontext(&context, thread_main, 0);
     setcontext(&context);
+}
+
+static void check_awaits()
+{
+    for (unsigned i = 0; i < thread_count * block_count; i++) {
+        is_unordered = is_unordered || !threads[i].has_awaited;
+    }
 }
 
 /* Runs a thread up to its next stop or its end. */
@@ -278,7 +296,9 @@ static bool run_cluster(const sp_index &first)
         blocks[i] = {own, {first.x + i, first.y, first.z}, memory, 0, false};
     }
     static unsigned clusters;
-    return run_blocks((preference)(clusters++ % PREFERENCES));
+    const bool is_done = run_blocks((preference)(clusters++ % PREFERENCES));
+    check_awaits();
+    return is_done;
 }
 
 static bool run_grid(const sp_launch_shape *shape)
@@ -334,6 +354,7 @@ bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void 
         blocks[i].memory = (float4 *)aligned_alloc(alignof(float4), memory_bytes);
     }
     is_unordered = false;
+    has_front = front != nullptr;
     const bool is_done = run_grid(shape) && !is_unordered;
     for (unsigned i = 0; i < block_count; i++) free(blocks[i].memory);
     return is_done;
@@ -342,4 +363,10 @@ bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void 
 void cuda_emulator_set_clusters(bool has_clusters)
 {
     largest_cluster = has_clusters ? MAX_BLOCKS : 1;
+}
+
+void cuda_emulator_set_front(void (*kernel)(void *context), void *context)
+{
+    front = kernel;
+    front_context = context;
 }

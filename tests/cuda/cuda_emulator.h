@@ -13,13 +13,17 @@
 extern "C" {
 #endif
 
-/* False if the entry does not exist, if its clusters do not fill the grid, or if some threads of a
- * block ended at a barrier of others. */
+/* False if the entry does not exist, if its clusters do not fill the grid, if some threads of a
+ * block ended at a barrier of others, or if a thread did not wait for what it needs: the kernels in
+ * front, or a barrier. */
 bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void *const *bindings,
                           uint32_t binding_count, const void *constants);
 
 /* Whether later launches have clusters (as at the start), or each block runs alone. */
 void cuda_emulator_set_clusters(bool has_clusters);
+
+/* The kernel in front of later ones, NULL for none: it ends when the first thread awaits it. */
+void cuda_emulator_set_front(void (*kernel)(void *context), void *context);
 
 #ifdef __cplusplus
 }

@@ -51,6 +51,8 @@ SP_CUDA_FUNCTION void sp_await_kernels()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#elif defined(SP_CUDA_AWAIT)
+    SP_CUDA_AWAIT();
 #endif
 }
 
