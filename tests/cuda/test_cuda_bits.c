@@ -7,6 +7,7 @@
 #include "cuda/kernel_compare.h"
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/cuda/cuda_launch.h"
+#include "ops/cuda/recurrent/team_size.h"
 #include "ops/cuda/tile_choice.h"
 #include "support/test.h"
 
@@ -18,7 +19,7 @@ static uint32_t largest_grid;
 static bool has_all_tiles;
 static uint32_t first_tile; /* the turns begin with it, where a product may have squares */
 static uint32_t turn;
-static uint32_t team_runs; /* of recurrent layers */
+static uint32_t chain_runs, column_runs; /* of recurrent layers, by teams of either form */
 
 #define ROW_TILES 18u /* 1, 2, 4 groups of 1 to 32 rows */
 /* Then the squares, and the tiles of several blocks, with clusters and without. */
@@ -100,6 +101,13 @@ static bool has_all_blocks(const sp_gpu_kernel *gpu, const sp_launch_shape *shap
     return shape->tile[0] == 0 && (shape->tile[1] != 0 || (is_conv && shape->tile[2] != 0));
 }
 
+static void count_team(const void *constants)
+{
+    const sp_recurrent_constants *k = constants;
+    if (sp_cuda_has_cell_chains(k)) chain_runs++;
+    else column_runs++;
+}
+
 static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispatch,
                               void *const *bindings, void *context)
 {
@@ -117,7 +125,7 @@ static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispat
             shape.variant = NULL;
     }
     if (shape.variant != NULL) gpu = shape.variant;
-    team_runs += shape.variant != NULL && is_recurrent(kernel->gpu);
+    if (shape.variant != NULL && is_recurrent(kernel->gpu)) count_team(dispatch->constants);
     cuda_emulator_set_clusters(!has_all_tiles || turn % 5 != 0);
     if (cuda_emulator_launch(gpu->entry, &shape, bindings, dispatch->binding_count,
                              dispatch->constants)) {
@@ -145,9 +153,10 @@ TEST(emulated_kernels_have_the_bits_of_the_cpu)
 /* The kinds of calls with products; the other ones have no tiles. */
 static bool has_tiles(uint32_t kind)
 {
-    static const char *const names[] = {
-        "gemm", "matmul", "narrow gemm", "narrow matmul", "conv",      "sequences",  "layer forms",
-        "lstm", "gru",    "rnn",         "long gemm",     "long conv", "narrow conv"};
+    static const char *const names[] = {"gemm",      "matmul",     "narrow gemm", "narrow matmul",
+                                        "conv",      "sequences",  "layer forms", "team layers",
+                                        "lstm",      "gru",        "rnn",         "long gemm",
+                                        "long conv", "narrow conv"};
     for (size_t i = 0; i < SP_COUNT_OF(names); i++) {
         if (strcmp(kernel_case_kind_name(kind), names[i]) == 0) return true;
     }
@@ -165,7 +174,8 @@ TEST(each_tile_of_a_product_has_the_bits_of_the_cpu)
     }
     has_all_tiles = false;
     CHECK(turn > 5 * ROW_TILES);
-    CHECK(team_runs > 20);
+    CHECK(chain_runs > 20);
+    CHECK(column_runs > 5);
 #define CHECK_RUNS(kernel, constants, launch) CHECK(compare.runs[SP_KERNEL_ID_##kernel] > 20);
     SP_CUDA_TILED_LIST(CHECK_RUNS)
 #undef CHECK_RUNS
