@@ -64,7 +64,7 @@ void sp_expect_bytes(sp_inbox *inbox, int side, int bytes);
 void sp_push(float *to, float value, int rank, sp_inbox *inbox, int side);
 void sp_await_inbox(sp_inbox *inbox, int side, int parity);
 
-/* Of the running block, allocated anew for each launch, so that a sanitizer finds its end. */
+/* Of the running block; an access behind its end is a fault. */
 extern float4 *shared_memory;
 #define SP_CUDA_SHARED(name) float4 *const name = shared_memory
 

@@ -4,7 +4,9 @@
 
 #include <setjmp.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "cuda/cuda_dialect.h"
 #include "ops/cuda/cuda_list.h"
@@ -334,6 +336,29 @@ static const emulated_entry *find_entry(const char *name)
     return nullptr;
 }
 
+/* ---- shared memory, which ends where a page begins that nobody may touch ---- */
+
+static size_t shared_pages()
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (memory_bytes + page - 1) / page * page;
+}
+
+static float4 *shared_allocate()
+{
+    const size_t pages = shared_pages(), page = (size_t)sysconf(_SC_PAGESIZE);
+    char *all = (char *)mmap(nullptr, pages + page, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED || mprotect(all + pages, page, PROT_NONE) != 0) abort();
+    return (float4 *)(all + pages - memory_bytes);
+}
+
+static void shared_free(float4 *memory)
+{
+    char *end = (char *)memory + memory_bytes;
+    munmap(end - shared_pages(), shared_pages() + (size_t)sysconf(_SC_PAGESIZE));
+}
+
 bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void *const *bindings,
                           uint32_t binding_count, const void *constants)
 {
@@ -350,13 +375,11 @@ bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void 
     }
     if (stacks == nullptr) stacks = (char *)malloc((size_t)MAX_THREADS * STACK_BYTES);
     memory_bytes = (shape->shared_bytes + 15) / 16 * 16;
-    for (unsigned i = 0; i < block_count; i++) {
-        blocks[i].memory = (float4 *)aligned_alloc(alignof(float4), memory_bytes);
-    }
+    for (unsigned i = 0; i < block_count; i++) blocks[i].memory = shared_allocate();
     is_unordered = false;
     has_front = front != nullptr;
     const bool is_done = run_grid(shape) && !is_unordered;
-    for (unsigned i = 0; i < block_count; i++) free(blocks[i].memory);
+    for (unsigned i = 0; i < block_count; i++) shared_free(blocks[i].memory);
     return is_done;
 }
 

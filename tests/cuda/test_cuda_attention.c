@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/fpenv.h"
 #include "cuda/cuda_emulator.h"
@@ -26,6 +28,35 @@ typedef struct call {
 } call;
 
 static uint32_t at_once_runs, chunk_runs;
+
+/* ---- memory that ends before a page without access ---- */
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
+
+static void *guarded_alloc(size_t bytes)
+{
+    const size_t whole = whole_pages(bytes);
+    char *map = mmap(NULL, whole + page_bytes(), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED || mprotect(map + whole, page_bytes(), PROT_NONE) != 0) abort();
+    return map + whole - bytes;
+}
+
+static void guarded_free(void *memory, size_t bytes)
+{
+    if (memory == NULL) return;
+    (void)munmap((char *)memory + bytes - whole_pages(bytes), whole_pages(bytes) + page_bytes());
+}
+
+/* ---- a random call ---- */
 
 static int64_t pick(data_random *random, int64_t low, int64_t high)
 {
@@ -93,8 +124,7 @@ static void broadcast(data_random *random, sp_attention_operand *of)
 static void *fill_floats(data_random *random, size_t count, bool has_specials, size_t *bytes)
 {
     static const float specials[] = {INFINITY, -INFINITY, NAN, -0.0f, 1e-42f, 3e38f};
-    float *values = malloc((count + 1) * sizeof *values);
-    if (values == NULL) abort();
+    float *values = guarded_alloc(count * sizeof *values);
     data_fill(random, values, count);
     for (size_t i = 0; i < count; i++) {
         values[i] *= 3;
@@ -106,8 +136,7 @@ static void *fill_floats(data_random *random, size_t count, bool has_specials, s
 
 static uint8_t *fill_bytes(data_random *random, size_t count, size_t *bytes)
 {
-    uint8_t *values = malloc(count + 1);
-    if (values == NULL) abort();
+    uint8_t *values = guarded_alloc(count);
     for (size_t i = 0; i < count; i++)
         values[i] = one_in(random, 3) ? (uint8_t)pick(random, 1, 255) : 0;
     *bytes = count;
@@ -178,7 +207,7 @@ static call make_call(data_random *random, bool is_large)
 
 static void free_call(call *c)
 {
-    for (int i = 0; i < OPERANDS; i++) free(c->memory[i]);
+    for (int i = 0; i < OPERANDS; i++) guarded_free(c->memory[i], c->bytes[i]);
 }
 
 /* The operands in the order of the kernel's bindings. */
@@ -275,8 +304,7 @@ static void check_call(uint64_t seed, bool is_large)
 {
     data_random random = {seed};
     call c = make_call(&random, is_large);
-    char *want = malloc(c.bytes[Y]), *got = malloc(c.bytes[Y]);
-    if (want == NULL || got == NULL) abort();
+    char *want = guarded_alloc(c.bytes[Y]), *got = guarded_alloc(c.bytes[Y]);
     memset(want, 0xa5, c.bytes[Y]);
     memset(got, 0xa5, c.bytes[Y]);
     run_on_cpu(&c, want);
@@ -288,8 +316,8 @@ static void check_call(uint64_t seed, bool is_large)
                   (unsigned long long)seed, (long long)c.k.rows, (long long)c.k.keys,
                   (long long)c.k.depth, (long long)c.k.columns);
     }
-    free(want);
-    free(got);
+    guarded_free(want, c.bytes[Y]);
+    guarded_free(got, c.bytes[Y]);
     free_call(&c);
 }
 
