@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launch shapes of attention (attention/attention_tile.h). */
+#include "ops/cuda/cuda_launch.h"
+
+#include "ops/cuda/attention/attention_tile.h"
+#include "ops/cuda/cuda_grid.h"
+
+/* Blocks of many queries read keys and values less often; two of them run on a processor at a time
+ * if both have their scores there. Warps without queries load keys and values for the others. */
+static int64_t attention_warps(const sp_attention_constants *k, uint32_t shared_bytes)
+{
+    int64_t warps = SP_ATTENTION_WARPS;
+    const bool is_half_enough = warps / 2 * SP_ATTENTION_ROWS >= k->rows;
+    const int64_t pair = 2 * sp_cuda_attention_bytes(k, warps) + SP_CUDA_RESERVED_BYTES;
+    if (is_half_enough || pair > shared_bytes) warps /= 2;
+    while (warps > 1 && sp_cuda_attention_bytes(k, warps) > shared_bytes) warps /= 2;
+    return warps;
+}
+
+/* Warps of a block, and the queries of each of them. */
+typedef struct attention_shape {
+    int64_t warps, rows;
+} attention_shape;
+
+/* Do two blocks find room on a processor? */
+static bool has_room(const sp_attention_constants *k, attention_shape shape, uint32_t shared_bytes)
+{
+    const int64_t bytes = sp_cuda_attention_bytes_at_once(k, shape.warps, shape.rows);
+    return 2 * bytes + SP_CUDA_RESERVED_BYTES <= shared_bytes;
+}
+
+/* Few queries are spread over many processors; blocks of many queries load keys and values less
+ * often. No rows: not at once, for any number of heads. */
+static attention_shape attention_at_once(const sp_attention_constants *k, uint32_t shared_bytes)
+{
+    static const attention_shape shapes[] = {{4, 2}, {4, 4}, {4, 8}, {8, 8}};
+    const int64_t heads = sp_cuda_attention_heads(k), processors = 128;
+    if (!sp_cuda_attention_fits_at_once(k)) return (attention_shape){0};
+    size_t i = 0;
+    if (heads * sp_cuda_tiles(k->rows, 8) > 2 * processors) i = 1;
+    if (heads * sp_cuda_tiles(k->rows, 16) > 4 * processors) i = k->rows > 32 ? 3 : 2;
+    while (i > 0 && !has_room(k, shapes[i], shared_bytes)) i--;
+    return has_room(k, shapes[i], shared_bytes) ? shapes[i] : (attention_shape){0};
+}
+
+void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
+{
+    const sp_attention_constants *k = constants;
+    const attention_shape at_once = attention_at_once(k, shared_bytes);
+    const bool is_at_once = at_once.rows > 0;
+    const int64_t warps = is_at_once ? at_once.warps : attention_warps(k, shared_bytes);
+    const int64_t rows = is_at_once ? at_once.rows : SP_ATTENTION_ROWS;
+    const int64_t blocks = sp_cuda_tiles(k->rows, warps * rows) * sp_cuda_attention_heads(k);
+    sp__cuda_set_grid(blocks, 1, 1, out);
+    out->block[0] = (uint32_t)(warps * SP_CUDA_LANES);
+    out->tile[0] = (uint32_t)warps;
+    out->tile[1] = (uint32_t)at_once.rows;
+    out->shared_bytes = (uint32_t)(is_at_once ? sp_cuda_attention_bytes_at_once(k, warps, rows)
+                                              : sp_cuda_attention_bytes(k, warps));
+}
