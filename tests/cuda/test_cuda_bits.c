@@ -108,15 +108,13 @@ static void count_team(const void *constants)
     else column_runs++;
 }
 
-static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispatch,
-                              void *const *bindings, void *context)
+static sp_launch_shape pick_shape_of(const sp_kernel *kernel, const void *constants)
 {
-    (void)context;
     const sp_gpu_kernel *gpu = kernel->gpu;
     sp_launch_shape shape;
-    if (gpu->tiled != NULL) gpu->tiled(dispatch->constants, SHARED_BYTES, &shape);
-    else gpu->shape(dispatch->constants, &shape);
-    if (gpu->tiled != NULL && has_all_tiles) set_next_tile(gpu, dispatch->constants, &shape);
+    if (gpu->tiled != NULL) gpu->tiled(constants, SHARED_BYTES, &shape);
+    else gpu->shape(constants, &shape);
+    if (gpu->tiled != NULL && has_all_tiles) set_next_tile(gpu, constants, &shape);
     if (shape.grid[0] > largest_grid && !has_all_blocks(gpu, &shape)) {
         const bool is_team = is_recurrent(gpu) && shape.variant != NULL;
         shape.grid[0] = is_team ? SP_CUDA_TEAM : largest_grid;
@@ -124,14 +122,37 @@ static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispat
         if (gpu == sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu && shape.tile[0] != 0)
             shape.variant = NULL;
     }
-    if (shape.variant != NULL) gpu = shape.variant;
-    if (shape.variant != NULL && is_recurrent(kernel->gpu)) count_team(dispatch->constants);
+    if (shape.variant != NULL && is_recurrent(gpu)) count_team(constants);
+    return shape;
+}
+
+/* `report`: where the kernel writes numbers that are out of range. */
+static sp_status launch(const sp_kernel *kernel, const sp_dispatch *dispatch, void *const *bindings,
+                        sp_gpu_report *report)
+{
+    void *all[16];
+    const uint32_t count = dispatch->binding_count;
+    const sp_launch_shape shape = pick_shape_of(kernel, dispatch->constants);
+    const sp_gpu_kernel *gpu = shape.variant != NULL ? shape.variant : kernel->gpu;
+    memcpy(all, bindings, count * sizeof(*all));
+    if (count < SP_COUNT_OF(all)) all[count] = report;
     cuda_emulator_set_clusters(!has_all_tiles || turn % 5 != 0);
-    if (cuda_emulator_launch(gpu->entry, &shape, bindings, dispatch->binding_count,
+    if (cuda_emulator_launch(gpu->entry, &shape, all, count < SP_COUNT_OF(all) ? count + 1 : count,
                              dispatch->constants)) {
         return SP_OK;
     }
-    return sp__fail(SP_INTERNAL, "%s: threads of a block parted at a barrier", gpu->entry);
+    return sp__fail(SP_INTERNAL, "%s: threads of a block parted at a barrier, or one did not wait",
+                    gpu->entry);
+}
+
+static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispatch,
+                              void *const *bindings, void *context)
+{
+    (void)context;
+    sp_gpu_report report = {0};
+    const sp_status status = launch(kernel, dispatch, bindings, &report);
+    CHECK(report.most == 0);
+    return status;
 }
 
 static void compare_all(uint64_t seed, uint64_t count)
@@ -182,6 +203,44 @@ TEST(each_tile_of_a_product_has_the_bits_of_the_cpu)
 #define CHECK_RUNS(kernel, constants, launch) CHECK(compare.runs[SP_KERNEL_ID_##kernel] > 5);
     SP_CUDA_NARROW_LIST(CHECK_RUNS)
 #undef CHECK_RUNS
+}
+
+/* Runs a layer twice: first with a length that is out of range. */
+static sp_status run_with_bad_length(const sp_kernel *kernel, const sp_dispatch *dispatch,
+                                     void *const *bindings, void *context)
+{
+    uint32_t *reports = context;
+    const sp_recurrent_constants *k = (const void *)dispatch->constants;
+    if (is_recurrent(kernel->gpu) && k->has_lengths) {
+        int32_t *length = (int32_t *)bindings[2 + (k->has_bias != 0)] + *reports % k->rows;
+        const int32_t kept = *length;
+        *length = *reports % 2 == 0 ? -1 : (int32_t)k->steps + 1;
+        sp_gpu_report report = {0};
+        CHECK_OK(launch(kernel, dispatch, bindings, &report));
+        CHECK_EQ_INT(report.number, *length);
+        CHECK_EQ_INT(report.most, k->steps + 2);
+        *length = kept;
+        ++*reports;
+    }
+    return run_emulated(kernel, dispatch, bindings, NULL);
+}
+
+TEST(a_length_that_is_out_of_range_is_reported)
+{
+    uint32_t reports = 0;
+    largest_grid = UINT32_MAX;
+    has_all_tiles = true;
+    turn = chain_runs = 0;
+    kernel_compare compare = {
+        .kernels = sp__cuda_kernels(), .run = run_with_bad_length, .context = &reports};
+    for (uint32_t kind = 0; kind < kernel_case_kinds(); kind++) {
+        const char *name = kernel_case_kind_name(kind);
+        if (strcmp(name, "sequences") == 0 || strcmp(name, "team layers") == 0)
+            kernel_compare_calls(&compare, kind, 3000, test_count(300, 20));
+    }
+    has_all_tiles = false;
+    CHECK(reports > 20);
+    CHECK(chain_runs > 5);
 }
 
 TEST(segments_that_blocks_share_have_the_bits_of_the_cpu)
