@@ -9,12 +9,12 @@
 #include "support/test.h"
 
 enum { THREADS = 8, TAKES = 2000 };
-static const int64_t BEGIN_NS = 1000000;
+static const int64_t begin_ns = 1000000;
 
 static void try_once(void *arg, uint32_t index)
 {
     (void)index;
-    if (sp_py_turn_try(BEGIN_NS)) atomic_fetch_add((atomic_uint *)arg, 1);
+    if (sp_py_turn_try(begin_ns)) atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
 TEST(a_free_turn_is_claimed_by_one_thread)
@@ -30,29 +30,29 @@ TEST(a_free_turn_is_claimed_by_one_thread)
 TEST(a_turn_is_waited_for_until_it_ends)
 {
     sp_py_turn_end();
-    sp_py_turn_begin(BEGIN_NS);
-    CHECK(!sp_py_turn_try(BEGIN_NS));
-    CHECK(!sp_py_turn_try(BEGIN_NS + SP_PY_TURN_NS - 1));
+    sp_py_turn_begin(begin_ns);
+    CHECK(!sp_py_turn_try(begin_ns));
+    CHECK(!sp_py_turn_try(begin_ns + SP_PY_TURN_NS - 1));
     sp_py_turn_end();
-    CHECK(sp_py_turn_try(BEGIN_NS + 1));
-    CHECK(!sp_py_turn_try(BEGIN_NS + 2)); /* whoever claimed it has it */
+    CHECK(sp_py_turn_try(begin_ns + 1));
+    CHECK(!sp_py_turn_try(begin_ns + 2)); /* whoever claimed it has it */
 }
 
 TEST(an_old_turn_is_not_waited_for)
 {
     sp_py_turn_end();
-    sp_py_turn_begin(BEGIN_NS);
-    CHECK(sp_py_turn_try(BEGIN_NS + SP_PY_TURN_NS));
-    CHECK(sp_py_turn_try(BEGIN_NS + SP_PY_TURN_NS)); /* by nobody */
-    sp_py_turn_begin(BEGIN_NS + SP_PY_TURN_NS);
-    CHECK(!sp_py_turn_try(BEGIN_NS + SP_PY_TURN_NS + 1));
+    sp_py_turn_begin(begin_ns);
+    CHECK(sp_py_turn_try(begin_ns + SP_PY_TURN_NS));
+    CHECK(sp_py_turn_try(begin_ns + SP_PY_TURN_NS)); /* by nobody */
+    sp_py_turn_begin(begin_ns + SP_PY_TURN_NS);
+    CHECK(!sp_py_turn_try(begin_ns + SP_PY_TURN_NS + 1));
 }
 
 TEST(a_turn_that_begins_after_the_time_was_read_is_waited_for)
 {
     sp_py_turn_end();
-    sp_py_turn_begin(BEGIN_NS + SP_PY_TURN_NS);
-    CHECK(!sp_py_turn_try(BEGIN_NS));
+    sp_py_turn_begin(begin_ns + SP_PY_TURN_NS);
+    CHECK(!sp_py_turn_try(begin_ns));
 }
 
 /* A hang is a turn that nobody ends. */

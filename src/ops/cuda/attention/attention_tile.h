@@ -63,7 +63,8 @@ SP_CUDA_FUNCTION int64_t sp_cuda_attention_bytes(const sp_attention_constants *k
 /* Keys that a block has: those of all lanes, twice. The last ones are zeros. */
 SP_CUDA_FUNCTION int64_t sp_cuda_attention_all_keys(const sp_attention_constants *k)
 {
-    return sp_cuda_tiles(k->keys, 2 * SP_CUDA_LANES) * 2 * SP_CUDA_LANES;
+    const int64_t both = (int64_t)2 * SP_CUDA_LANES;
+    return sp_cuda_tiles(k->keys, both) * both;
 }
 
 /* Floats from one key to the next: an odd multiple of 4, so that the vectors of 8 lanes do not

@@ -23,7 +23,7 @@ SP_CUDA_FUNCTION int64_t sp_cuda_cell_team_depth(const sp_recurrent_constants *k
 SP_CUDA_FUNCTION int64_t sp_cuda_cell_team_bytes(const sp_recurrent_constants *k)
 {
     const int64_t part = sp_cuda_tiles(k->hidden, SP_CUDA_TEAM);
-    const int64_t left = 2 * SP_CUDA_CELL_ROWS * sp_cuda_cell_team_depth(k);
+    const int64_t left = (int64_t)2 * SP_CUDA_CELL_ROWS * sp_cuda_cell_team_depth(k);
     const int64_t weights = sp_cuda_has_cell_chains(k) ? 0 : k->hidden * k->gates * part;
     return 16 + (left + weights + SP_CUDA_CELL_ROWS * k->scratch_row) * 4;
 }
