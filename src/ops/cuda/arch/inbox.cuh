@@ -4,13 +4,17 @@
  * blocks do: no barrier of the cluster, whose release waits for all that was written before.
  *
  * An inbox has two sides, for exchanges by turns: a block whose exchange is complete may begin the
- * next one while others still wait for parts of the one before, so bytes of two exchanges are on
- * their way at a time, and never of three.
+ * next one while others still wait for parts of the one before. In each exchange every block gives
+ * something to every other one, so bytes of two exchanges are on their way at a time, and never of
+ * three.
  *
- *     sp_open_inbox      by one thread; then a barrier of the cluster
- *     sp_expect_bytes    by one thread of the block, once an exchange, behind a barrier of the
- * block sp_push            by whoever has a value, for each block of the cluster sp_await_inbox by
- * all threads of the block
+ * sp_open_inbox: by one thread; then a barrier of the cluster.
+ *
+ * sp_push: by whoever has a value, once for each block of the cluster.
+ *
+ * sp_expect_bytes: once an exchange, by one thread, behind a barrier of the block.
+ *
+ * sp_await_inbox: by all threads of the block.
  *
  * A byte that comes orders nothing but itself: not what its thread has written before. That is for
  * the barrier in front of sp_expect_bytes. */

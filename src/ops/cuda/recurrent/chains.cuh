@@ -12,6 +12,10 @@ struct sp_chain {
     float weights[SP_CUDA_CHAIN_DEPTH]; /* zeros behind the last unit */
 };
 
+static_assert(4 * SP_CUDA_CHAIN_DEPTH / SP_CUDA_TEAM * SP_CUDA_CELL_ROWS <=
+                  SP_CUDA_CELL_TEAM_THREADS,
+              "a thread for each chain of a block: 4 gates are the most");
+
 SP_CUDA_FUNCTION void sp_open_chain(const sp_team_memory &t, sp_chain &c)
 {
     const sp_layer &l = t.l;
