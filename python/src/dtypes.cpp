@@ -27,9 +27,9 @@ const DtypeRow rows[dtype_count] = {
     {"uint16", 'u'}, {"uint32", 'u'},  {"uint64", 'u'},  {"bool", 'b'},
 };
 
-/* Of NumPy; set once, and kept for ever. process-wide: one interpreter. */
+/* Of NumPy; set once, and kept for ever: calls import nothing. process-wide: one interpreter. */
 struct {
-    PyObject *dtype, *empty, *array, *scalar;
+    PyObject *dtype, *empty, *array, *ndarray, *scalar;
     PyObject *dtypes[dtype_count];
 } numpy;
 
@@ -55,7 +55,8 @@ void load_numpy()
     const nb::module_ module = nb::module_::import_("numpy");
     numpy.dtype = nb::object(module.attr("dtype")).release().ptr();
     numpy.empty = nb::object(module.attr("empty")).release().ptr();
-    numpy.array = nb::object(module.attr("ndarray")).release().ptr();
+    numpy.array = nb::object(module.attr("array")).release().ptr();
+    numpy.ndarray = nb::object(module.attr("ndarray")).release().ptr();
     numpy.scalar = nb::object(module.attr("generic")).release().ptr();
     for (uint32_t i = 1; i < dtype_count; i++) {
         if (rows[i].kind == 'x') continue;
@@ -82,7 +83,13 @@ const char *dtype_name(sp_dtype dtype)
 sp_dtype dtype_of(nb::handle object)
 {
     nb::object name = nb::borrow(object);
-    if (!PyUnicode_Check(object.ptr())) name = nb::handle(numpy.dtype)(object).attr("name");
+    if (!PyUnicode_Check(object.ptr())) {
+        const nb::object dtype = nb::handle(numpy.dtype)(object);
+        for (uint32_t i = 1; i < dtype_count; i++) {
+            if (dtype.ptr() == numpy.dtypes[i]) return static_cast<sp_dtype>(i);
+        }
+        name = dtype.attr("name");
+    }
     const char *text = text_of(name, "a dtype");
     for (uint32_t i = 1; i < dtype_count; i++) {
         if (strcmp(text, rows[i].name) == 0) return static_cast<sp_dtype>(i);
@@ -107,6 +114,16 @@ nb::object numpy_empty(nb::handle shape, sp_dtype dtype)
     return nb::steal(array);
 }
 
+nb::object numpy_array(nb::handle number, sp_dtype dtype)
+{
+    return nb::handle(numpy.array)(number, numpy_dtype(dtype));
+}
+
+nb::object numpy_ndarray(nb::handle shape, sp_dtype dtype, nb::handle buffer)
+{
+    return nb::handle(numpy.ndarray)(shape, numpy_dtype(dtype), buffer);
+}
+
 static bool is_instance_of(nb::handle object, PyObject *type)
 {
     const int is = PyObject_IsInstance(object.ptr(), type);
@@ -116,7 +133,7 @@ static bool is_instance_of(nb::handle object, PyObject *type)
 
 bool is_numpy_array(nb::handle object)
 {
-    return is_instance_of(object, numpy.array);
+    return is_instance_of(object, numpy.ndarray);
 }
 
 bool is_numpy_scalar(nb::handle object)

@@ -23,6 +23,10 @@ sp_dtype dtype_of(nanobind::handle object);
 nanobind::handle numpy_dtype(sp_dtype dtype);
 /* numpy.empty(shape, dtype): `shape` is a tuple. */
 nanobind::object numpy_empty(nanobind::handle shape, sp_dtype dtype);
+/* numpy.array(number, dtype). */
+nanobind::object numpy_array(nanobind::handle number, sp_dtype dtype);
+/* numpy.ndarray(shape, dtype, buffer): over the buffer's memory. */
+nanobind::object numpy_ndarray(nanobind::handle shape, sp_dtype dtype, nanobind::handle buffer);
 bool is_numpy_array(nanobind::handle object);
 /* Arrays of rank 0 too: NumPy makes such of numbers in comparisons. */
 bool is_numpy_scalar(nanobind::handle object);

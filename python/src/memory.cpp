@@ -56,7 +56,7 @@ nb::object array_of_output(const sp_host_tensor &tensor)
     const nb::object shape = shape_tuple(tensor.shape, tensor.rank);
     if (tensor.bytes <= copied_bytes) return copied(tensor, shape);
     const nb::object owner = nb::cast(memory.release(), nb::rv_policy::take_ownership);
-    return nb::module_::import_("numpy").attr("ndarray")(shape, numpy_dtype(tensor.dtype), owner);
+    return numpy_ndarray(shape, tensor.dtype, owner);
 }
 
 void bind_host_memory(nb::module_ &m)

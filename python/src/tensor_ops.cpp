@@ -29,8 +29,7 @@ TensorObject scalar_of(nb::handle number, const Tensor &like)
         raise_type("a float does not fit a tensor of dtype %s", dtype_name(info.dtype));
     }
     const sp_dtype staged = info.dtype == SP_BF16 ? SP_F32 : info.dtype;
-    const nb::object array =
-        nb::module_::import_("numpy").attr("array")(number, numpy_dtype(staged));
+    const nb::object array = numpy_array(number, staged);
     /* NumPy before 2 wraps integers around. */
     if (!is_float && !nb::object(array.attr("item")()).equal(number)) {
         PyErr_Format(PyExc_OverflowError, "%R does not fit a tensor of dtype %s", number.ptr(),
@@ -69,8 +68,7 @@ nb::object operand_of(nb::handle value, const Tensor &other)
         raise_kind("an operand", "a Tensor, an array, or a number that a Tensor can have", value);
     }
     if (!is_numpy_array(value)) return nb::object();
-    return nb::module_::import_("streampool._tensor")
-        .attr("tensor")(value, nb::none(), Device{other.info().device});
+    return nb::type<Tensor>().attr("_of_array")(value, nb::none(), Device{other.info().device});
 }
 
 template <bool is_reflected>

@@ -14,12 +14,14 @@ from ._core import (Device, Event, Stream, Tensor, current_allocated_memory, cur
                     is_available, max_memory_allocated, memory_stats, recommended_max_memory,
                     release_current_thread_slot, reset_peak_memory_stats,
                     set_per_process_memory_fraction, stream, synchronize)
-from ._lifetime import futures as _futures
+from ._lifetime import futures as _futures, prepare_threads as _prepare_threads
 from ._convert import from_dlpack
 from ._model import Model, Port, load
 from ._batch import BatchQueue, batch_inference, configure_batch_queue
 from ._tensor import tensor
 from . import ops
+
+_prepare_threads()
 
 if typing.TYPE_CHECKING:
     from ._future import Future

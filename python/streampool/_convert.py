@@ -42,11 +42,16 @@ def is_lossless(source: str, target: str) -> bool:
     return target_bits - target_is_signed >= bits - is_signed and target_is_signed >= is_signed
 
 
+# The `name` of a dtype is computed by a module of NumPy that each use imports.
+_NAMES = {np.dtype(name): name for name in ["bool", *_INTEGERS, "float16", "float32", "float64"]}
+
+
 def _of_numpy(array):
     """(array, dtype); the elements of bfloat16 as uint16."""
-    if array.dtype.name == "bfloat16":  # of ml_dtypes
-        return array.view(np.uint16), "bfloat16"
-    return array, array.dtype.name
+    name = _NAMES.get(array.dtype) or array.dtype.name
+    if name == "bfloat16":  # of ml_dtypes
+        return array.view(np.uint16), name
+    return array, name
 
 
 def _of_dlpack(value):

@@ -24,7 +24,8 @@ _get_running_loop = None  # of asyncio, once something has imported it
 _modules_without_asyncio = 0
 
 
-def _find_asyncio():
+def find_asyncio():
+    """Notes whether asyncio has been imported, for submits by threads until another module is."""
     global _get_running_loop, _modules_without_asyncio
     count = len(sys.modules)
     events = sys.modules.get("asyncio.events")
@@ -40,7 +41,7 @@ def _running_loop():
     A lookup in sys.modules may lock it for all threads, so it is done only where there are new modules.
     """
     if _get_running_loop is None and len(sys.modules) != _modules_without_asyncio:
-        _find_asyncio()
+        find_asyncio()
     return None if _get_running_loop is None else _get_running_loop()
 
 

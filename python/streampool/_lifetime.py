@@ -2,6 +2,7 @@
 """The end of the interpreter, forks, and the part of the package that is imported by its first use."""
 import atexit
 import os
+import sys
 
 from . import _core
 
@@ -27,3 +28,16 @@ def futures():
         from . import _future
         _futures = _future
     return _futures
+
+
+_HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def prepare_threads():
+    """Before threads use the package, where there is no interpreter's lock: imports what they would.
+
+    Daemon threads that wait for the mutex of sys.modules while Python 3.13 ends may hang it (decision 0063).
+    Ours do not read it where nothing was imported since.
+    """
+    if not _HAS_GIL:
+        futures().find_asyncio()

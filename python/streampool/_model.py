@@ -13,7 +13,7 @@ from . import _core
 from ._convert import (array_of, convert, converted, from_dlpack, gpu_of, is_lossless,
                        without_gradient)
 from ._handle import Handle
-from ._lifetime import futures
+from ._lifetime import futures, prepare_threads
 
 _call = _core.call
 _default_list = _core.default_list
@@ -230,4 +230,5 @@ def load(source: typing.Any, device: typing.Any = "cpu", *, release_gil: "bool |
         raise ValueError(f"release_gil is {release_gil!r}; it can be True, False or 'auto'")
     is_path = isinstance(source, (str, os.PathLike))
     given = os.fsencode(source) if is_path else source
+    prepare_threads()
     return Model(_core.load(given, is_path, device, _RELEASE[release_gil], options))

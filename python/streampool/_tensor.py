@@ -49,3 +49,4 @@ def _array_ufunc(self, ufunc, method, *inputs, **options):
 
 
 Tensor.__array_ufunc__ = _array_ufunc
+Tensor._of_array = staticmethod(tensor)  # what the extension makes of an array that is an operand

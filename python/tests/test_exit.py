@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The end of the interpreter, while threads are inside the library or come back from it."""
 import concurrent.futures
+import sysconfig
 
 import pytest
 
@@ -186,3 +187,35 @@ except BaseException as error:
     print("refused", error)
 """)
     assert "subinterpreter" in out and "imported" not in out  # of the package, or of Python 3.12
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has a lock")
+def test_without_a_lock_daemon_threads_import_nothing():
+    """Nor read sys.modules: one that waits for its mutex while Python 3.13 ends may hang the end."""
+    out = run_python("""
+import asyncio.events, builtins, sys, threading
+import numpy as np, onnx_writer, streampool
+del sys.modules["asyncio.events"]  # it is looked for until it is found
+model = streampool.load(onnx_writer.linear())
+queue = streampool.BatchQueue(model)
+x = np.ones((2, 4), np.float32)
+names = []
+original = builtins.__import__
+builtins.__import__ = lambda name, *others: (names.append(name), original(name, *others))[1]
+class Watched(dict):
+    def get(self, key, *default):
+        names.append(key)
+        return super().get(key, *default)
+sys.modules = Watched(sys.modules)
+def use():
+    model.submit(x).result(), queue.submit(x).result(), model(x)
+    t = streampool.tensor(x, np.float64)
+    (t + 1).numpy(), (t + x.astype(np.float64)).numpy()
+    streampool.from_dlpack(x.copy()), streampool.Stream().synchronize()
+    done.append(True)
+done = []
+thread = threading.Thread(target=use, daemon=True)
+thread.start(), thread.join()
+print(done, names)
+""")
+    assert out == "[True] []\n"
