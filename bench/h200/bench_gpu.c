@@ -114,11 +114,11 @@ static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
     bench_check(sp__exec_context_acquire(c->entry->executable, 0, true, &context) == SP_OK,
                 "execution context");
     if (context->workspace != NULL) bind_workspace(context);
-    const CUgraphExec graph = sp__cuda_list_graph(context->lists[0]);
+    const sp_list *list = context->lists[0];
     const uint32_t entry = sp_fetch_add_relaxed(&c->next_stream, 1) % STREAMS;
     sp__cuda_enter(c->gpu);
     for (uint64_t i = 0; i < count; i++) {
-        bench_check(sp__cuda_api.cuGraphLaunch(graph, c->streams[entry]) == CUDA_SUCCESS, "launch");
+        bench_check(sp__cuda_list_launch(list, c->streams[entry]) == CUDA_SUCCESS, "launch");
         if (how != BARE_EVERY_32 || i % 32 == 31) {
             wait_bare(c->streams[entry], c->events[entry], how);
         }

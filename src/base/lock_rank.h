@@ -39,6 +39,8 @@
     X(LEAF, CUDA_CLOCK, "sp_cuda_device.clock_lock", "device/cuda/cuda_device.h",                  \
       "the newest moment at which both clocks are known, references to older ones")                \
     X(LEAF, CUDA_GRAPH, "cuda_graph.lock", "device/cuda/cuda_graph.c", "launches of one graph")    \
+    X(LEAF, CUDA_WORDS, "sp_cuda_words.lock", "device/cuda/cuda_words.h",                          \
+      "words that no graph has, and their memory")                                                 \
     X(LEAF, GPU_GATE, "sp_gpu_gate.lock", "device/gpu/gpu_gate.h",                                 \
       "which driver calls keep the gate of a GPU closed, threads that wait for them")              \
     X(LEAF, OPTIONS, "given.lock", "base/option.c", "options that a program has set")              \

@@ -70,6 +70,11 @@ typedef struct sp_gpu_kernel {
     sp_launch_shape_fn shape; /* without both: one thread for each tile of the dispatch */
     sp_launch_tiled_fn tiled;
     bool reports;
+    /* It has two bindings, a counter in the GPU's memory and a word in the host's: it adds its
+     * constants, a uint64_t, to the counter when all before it is complete, and writes the sum to
+     * the word. The last dispatch of a list may be of such a kernel without bindings: it has those
+     * of the device then, which learns by them that the list is done, or is left out. */
+    bool signals;
 } sp_gpu_kernel;
 
 #endif

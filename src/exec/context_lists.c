@@ -203,6 +203,19 @@ static void add_step(recorder *r, uint32_t s)
     command_add(r, &command, bindings);
 }
 
+/* The last kernel of a GPU's list tells the host that the list is done. */
+static void add_signal(recorder *r, const sp_kernel *kernels)
+{
+    static const sp_flat_constants one = {.count = 1};
+    if (kernels == NULL || r->command_count == 0) return;
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .label = "signal",
+                                .kernel = &kernels[SP_KERNEL_ID_signal_done],
+                                .constants = &one,
+                                .constant_bytes = sizeof one};
+    command_add(r, &command, NULL);
+}
+
 /* Copies in, steps, copies out. */
 static sp_status record_segment(const sp_exec_context *context, const record_room *room, uint32_t g,
                                 sp_list **out)
@@ -216,6 +229,7 @@ static sp_status record_segment(const sp_exec_context *context, const record_roo
         add_copy(&r, &segment->copies[segment->copies_in + i], false);
     }
     sp_dev *dev = executable->targets[segment->device].device->dev;
+    add_signal(&r, sp__device_kernels(dev));
     return dev->vtable->list_create(dev, room->commands, r.command_count,
                                     sp__exec_context_slots(context), out);
 }
@@ -239,7 +253,8 @@ sp_status sp__exec_context_create_lists(sp_exec_context *context)
     context->points = sp_calloc(segments->count, sizeof *context->points);
     size_t binding_count = 3 * (size_t)segments->copy_count + context->executable->reporting_count;
     for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
-    const size_t command_count = (size_t)plan->step_count + segments->copy_count;
+    /* A signal for each segment. */
+    const size_t command_count = (size_t)plan->step_count + segments->copy_count + segments->count;
     const record_room room = {.commands = sp_calloc(command_count, sizeof *room.commands),
                               .bindings = sp_calloc(binding_count, sizeof *room.bindings),
                               .copies = sp_calloc(segments->copy_count, sizeof *room.copies)};

@@ -53,6 +53,7 @@
     X(concat)       /* parts ..., y */                                                             \
     X(split)        /* x, parts ...: all parts are written */                                      \
     X(move_rows)    /* places, base, whole: one of the last two is written */                      \
+    X(signal_done)  /* counter, word: in lists of GPUs */                                          \
     X(pad)          /* x, value if has_value, y */                                                 \
     X(fill)         /* y */
 

@@ -52,11 +52,12 @@ static const gpu_fake_kernel fake_kernels[] = {{"add_one", fake_add_one},
 static sp_gpu_program program = {
     .name = "conformance", .source = source, .kernel_count = SP_COUNT_OF(fake_kernels)};
 
-const sp_gpu_kernel gpu_add_one = {&program, "add_one", 0, false, NULL, NULL, false};
-const sp_gpu_kernel gpu_append = {&program, "append", 1, false, NULL, NULL, false};
-const sp_gpu_kernel gpu_fail = {&program, "fail", 2, false, gpu_shape_that_fails, NULL, false};
-const sp_gpu_kernel gpu_slow = {&program, "slow", 3, false, NULL, NULL, false};
-const sp_gpu_kernel gpu_meet = {&program, "meet", 4, false, NULL, NULL, false};
+const sp_gpu_kernel gpu_add_one = {.program = &program, .entry = "add_one", .index = 0};
+const sp_gpu_kernel gpu_append = {.program = &program, .entry = "append", .index = 1};
+const sp_gpu_kernel gpu_fail = {
+    .program = &program, .entry = "fail", .index = 2, .shape = gpu_shape_that_fails};
+const sp_gpu_kernel gpu_slow = {.program = &program, .entry = "slow", .index = 3};
+const sp_gpu_kernel gpu_meet = {.program = &program, .entry = "meet", .index = 4};
 
 void gpu_kernels_open(void)
 {

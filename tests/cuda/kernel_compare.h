@@ -31,6 +31,8 @@ void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed,
 
 /* Runs `count` random copies of rows (move_rows), which no op's lowering emits, in the same way. */
 void kernel_compare_rows(kernel_compare *compare, uint64_t seed, uint64_t count);
+/* And `count` random runs of signal_done, whose result is checked. */
+void kernel_compare_signals(kernel_compare *compare, uint64_t seed, uint64_t count);
 
 /* Checks that every kernel of the table has run, those that can apply an activation with one and
  * without, and that every activation has been applied. */

@@ -162,6 +162,7 @@ static void compare_all(uint64_t seed, uint64_t count)
         kernel_compare_calls(&compare, kind, seed, count);
     }
     kernel_compare_rows(&compare, seed, count);
+    kernel_compare_signals(&compare, seed, count);
     kernel_compare_check_runs(&compare);
 }
 

@@ -17,7 +17,7 @@ static const char source[] = "extern \"C\" __global__ void write_nowhere(void)\n
 static const char fake_image[] = "FAKE\nwrite_nowhere\n";
 
 static sp_gpu_program program = {.name = "fault", .source = source, .kernel_count = 1};
-static const sp_gpu_kernel gpu_kernel = {&program, "write_nowhere", 0, false, NULL, NULL, false};
+static const sp_gpu_kernel gpu_kernel = {.program = &program, .entry = "write_nowhere", .index = 0};
 static const sp_kernel kernel = {.name = "write_nowhere", .gpu = &gpu_kernel};
 
 static void fake_write_nowhere(const uint32_t grid[3], const uint32_t block[3], void **params)

@@ -74,6 +74,7 @@ TEST(kernels_on_a_gpu_have_the_bits_of_the_cpu)
         kernel_compare_calls(&compare, kind, 5000, test_count(20000, 400));
     }
     kernel_compare_rows(&compare, 6000, test_count(500, 60));
+    kernel_compare_signals(&compare, 6000, test_count(500, 60));
     kernel_compare_check_runs(&compare);
     vtable->staging_destroy(&g.room);
     vtable->close(g.device);

@@ -23,6 +23,7 @@ static void compare_with(sp_cpu_isa isa, uint64_t seed)
         kernel_compare_calls(&compare, kind, seed, test_count(4000, 300));
     }
     kernel_compare_rows(&compare, seed, test_count(1000, 200));
+    kernel_compare_signals(&compare, seed, test_count(1000, 200));
     kernel_compare_check_runs(&compare);
 }
 

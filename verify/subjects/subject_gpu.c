@@ -26,6 +26,8 @@ typedef struct pretend_queue {
     /* The result of the GPU's work: commands known to be done. Plain: written under the queue's
      * lock, read after a wait. */
     uint64_t completed;
+    sp_gpu_word word; /* that its commands raise, or none */
+    sp_atomic_u32 has_issued;
 } pretend_queue;
 
 static const sp_device_vtable gpu_vtable;
@@ -56,8 +58,7 @@ static void event_destroy(sp_gpu_event *event)
 
 static sp_gpu_result event_record(sp_gpu_event *event, const sp_gpu_queue *queue)
 {
-    (void)queue;
-    event->polls_left = 1;
+    event->polls_left = pretend(queue)->word.word != NULL ? UINT32_MAX : 1;
     return SP_GPU_DONE;
 }
 
@@ -105,8 +106,13 @@ static const sp_gpu_driver driver = {
 static sp_status execute(sp_command_queue *queue, const sp_record *record,
                          const sp_binding *bindings)
 {
+    pretend_queue *self = pretend(sp__gpu_queue(queue));
     (void)record, (void)bindings;
-    pretend(sp__gpu_queue(queue))->issued++;
+    self->issued++;
+    if (self->word.word == NULL) return SP_OK;
+    sp__gpu_note_word(&self->gpu, &self->word);
+    sp_store_release(&self->has_issued, 1);
+    sp_word_wake(&self->has_issued, SP_WAKE_ALL);
     return SP_OK;
 }
 
@@ -162,6 +168,8 @@ typedef struct world {
     pretend_queue *queue;
     sp_point point;
     uint32_t called; /* plain: of the host function, read after a wait */
+    uint32_t result; /* plain: of the GPU, read after a wait */
+    sp_atomic_u64 word;
 } world;
 
 /* Without sp__queue_device_init: the executor and its thread only where a host function runs. */
@@ -246,6 +254,24 @@ static void help(void *arg)
     SP_SCHED_ASSERT(w->queue->completed >= w->point.value);
 }
 
+/* The GPU: it computes, then raises the word. */
+static void compute(void *arg)
+{
+    world *w = arg;
+    while (sp_load_acquire(&w->queue->has_issued) == 0) {
+        sp_word_wait(&w->queue->has_issued, 0, SP_NO_DEADLINE);
+    }
+    w->result = 7;
+    sp_store_release(&w->word, 1);
+}
+
+static void sleep_for_the_result(void *arg)
+{
+    world *w = arg;
+    sleep_for_the_point(w);
+    SP_SCHED_ASSERT(w->result == 7);
+}
+
 /* ---- subjects ---- */
 
 static void subject_gpu_sleep(void *arg)
@@ -305,6 +331,18 @@ static void subject_gpu_help(void *arg)
     settle(help);
 }
 
+/* A command that tells by a word that it is done. */
+static void subject_gpu_word(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0);
+    w.queue->word = (sp_gpu_word){.word = &w.word, .count = 1};
+    submit(&w);
+    sp__subject_run((const sp_thread_fn[]){kick, compute, sleep_for_the_result}, 3, &w);
+    end(&w);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_gpu[] = {
@@ -317,6 +355,11 @@ const sp_subject sp__subjects_gpu[] = {
      .test = subject_gpu_issue,
      .thread_count = 3,
      .planted = "issued_unwatched no_second_poll",
+     .seconds = 0.5},
+    {.name = "gpu_word",
+     .test = subject_gpu_word,
+     .thread_count = 4,
+     .planted = "relaxed_word",
      .seconds = 0.5},
     {.name = "gpu_settle",
      .test = subject_gpu_settle,

@@ -14,6 +14,7 @@
 /* Frees a device in reverse order of its opening, also after a failed device_open. */
 static void device_free(sp_cuda_device *device)
 {
+    sp__cuda_words_deinit(device);
     if (device->context != NULL) {
         sp__cuda_enter(device);
         sp__cuda_interop_close(device);
@@ -126,6 +127,7 @@ sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
     if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open cuda:%u", ordinal);
     *device = (sp_cuda_device){0};
     sp__gpu_gate_init(&device->gpu.gate);
+    sp__cuda_words_init(&device->words);
     const sp_status status = device_open(device, ordinal);
     if (status != SP_OK) {
         device_free(device);

@@ -6,6 +6,7 @@
 
 #include "device/cuda/cuda_api.h"
 #include "device/cuda/cuda_program.h"
+#include "device/cuda/cuda_words.h"
 #include "device/gpu/gpu.h"
 
 typedef struct sp_cuda_device sp_cuda_device;
@@ -48,6 +49,7 @@ struct sp_cuda_device {
      * Set by the asking threads with release, after the driver; acquire by the others. */
     sp_atomic_u64 peers;
     sp_cuda_programs programs;
+    sp_cuda_words words;
     /* An event that no thread uses, or NULL: acquire where it is taken, release where it is put. */
     SP_ATOMIC(CUevent) spare_event;
     CUstream clock_stream;
@@ -133,8 +135,8 @@ sp_status sp__cuda_issue(sp_command_queue *queue, const sp_record *record,
 /* cuda_graph.c: lists without slots as graphs */
 sp_status sp__cuda_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
                                uint32_t slot_count, sp_list **out);
-/* The graph of a list that has one, else NULL: for benchmarks, which launch it directly. */
-CUgraphExec sp__cuda_list_graph(const sp_list *list);
+/* Launches the graph of a list that has one, and nothing else: for benchmarks. */
+CUresult sp__cuda_list_launch(const sp_list *list, CUstream stream);
 sp_status sp__cuda_issue_list(sp_command_queue *queue, const sp_record *record);
 
 /* cuda_queue.c */

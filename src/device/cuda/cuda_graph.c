@@ -35,6 +35,7 @@ typedef struct cuda_graph {
     slot_node *nodes;   /* constant but for the bindings, which the lock guards, like the next */
     CUdeviceptr *bound; /* by slot: the address that the nodes have; of none at first */
     bool is_bound;
+    sp_cuda_word *word; /* which its last kernel raises, or NULL; `launches` under the lock */
 } cuda_graph;
 
 /* State of the construction of a graph. */
@@ -171,10 +172,23 @@ static sp_status builder_add_kernel(builder *self, const sp_cuda_launch *launch,
     return SP_OK;
 }
 
+/* Without memory for a word the graph has none, and no kernel that would raise it. */
+static bool builder_word_acquire(const builder *self)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = sp__cuda_word_acquire(self->device, &self->owner->word);
+    sp__error_put_back(&scope);
+    return status == SP_OK;
+}
+
 static sp_status builder_add_dispatch(builder *self, const sp_command *command)
 {
     sp_cuda_launch launch;
     sp_binding bindings[SP_MAX_BINDINGS];
+    const sp_gpu_kernel *gpu = command->kernel->gpu;
+    const bool signals = gpu != NULL && gpu->signals && command->binding_count == 0;
+    if (signals && !builder_word_acquire(self)) return SP_OK;
     const bool has_slots = command_names_slots(command);
     for (uint32_t i = 0; i < command->binding_count; i++) {
         bindings[i] = command->bindings[i];
@@ -183,6 +197,10 @@ static sp_status builder_add_dispatch(builder *self, const sp_command *command)
     SP_TRY(sp__cuda_launch_make(self->device, command->kernel, command->grid, bindings,
                                 command->binding_count, command->constants, &launch));
     if (sp__cuda_launch_is_empty(&launch)) return SP_OK;
+    if (signals) {
+        launch.bindings.at[0] = self->owner->word->counter;
+        launch.bindings.at[1] = (CUdeviceptr)(uintptr_t)self->owner->word->word;
+    }
     const sp_launch_shape *shape = &launch.shape;
     const CUDA_KERNEL_NODE_PARAMS params = {.func = launch.function,
                                             .gridDimX = shape->grid[0],
@@ -297,6 +315,7 @@ static void graph_free(void *issued)
     if (graph->exec != NULL) SP_CUDA(cuGraphExecDestroy)(graph->exec);
     if (graph->graph != NULL) SP_CUDA(cuGraphDestroy)(graph->graph);
     sp__gpu_gate_open(&device->gpu.gate);
+    if (graph->word != NULL) sp__cuda_word_release(device, graph->word);
     sp__cuda_leave();
     sp_mutex_deinit(&graph->lock);
     sp_free(graph->nodes);
@@ -322,7 +341,10 @@ static sp_status graph_instantiate(cuda_graph *graph, const sp_command *commands
         sp__cuda_check_on(device, SP_CUDA(cuGraphCreate)(&self.graph, 0), "cuGraphCreate", NULL));
     sp_status status = builder_add_all(&self, commands, count);
     for (uint32_t i = 0; i < count; i++) {
-        if (commands[i].type == SP_COMMAND_DISPATCH) graph->name = commands[i].kernel->name;
+        const sp_kernel *kernel =
+            commands[i].type == SP_COMMAND_DISPATCH ? commands[i].kernel : NULL;
+        const bool signals = kernel != NULL && kernel->gpu != NULL && kernel->gpu->signals;
+        if (kernel != NULL && !signals) graph->name = kernel->name;
     }
     sp__gpu_gate_close(&device->gpu.gate);
     /* Without a node if all commands were empty. */
@@ -395,26 +417,48 @@ sp_status sp__cuda_list_create(sp_dev *dev, const sp_command *commands, uint32_t
     return SP_OK;
 }
 
-CUgraphExec sp__cuda_list_graph(const sp_list *list)
+static CUresult graph_launch_locked(cuda_graph *graph, CUstream stream)
 {
-    const cuda_graph *graph = list->issued;
-    return graph != NULL ? graph->exec : NULL;
+    const CUresult result = SP_CUDA(cuGraphLaunch)(graph->exec, stream);
+    if (result == CUDA_SUCCESS && graph->word != NULL) graph->word->launches++;
+    return result;
+}
+
+CUresult sp__cuda_list_launch(const sp_list *list, CUstream stream)
+{
+    cuda_graph *graph = list->issued;
+    sp_mutex_lock(&graph->lock);
+    const CUresult result = graph_launch_locked(graph, stream);
+    sp_mutex_unlock(&graph->lock);
+    return result;
+}
+
+/* Launched, with the slots' addresses; *word is what the launch raises. */
+static sp_status graph_issue_locked(cuda_graph *graph, const sp_record *record, CUstream stream,
+                                    sp_gpu_word *word)
+{
+    SP_TRY(slots_bind_locked(graph, sp__record_bindings(record)));
+    SP_TRY(sp__cuda_check_on(graph->device, graph_launch_locked(graph, stream), "cuGraphLaunch",
+                             record->command.label));
+    if (graph->word != NULL) *word = (sp_gpu_word){graph->word->word, graph->word->launches};
+    return SP_OK;
 }
 
 sp_status sp__cuda_issue_list(sp_command_queue *commands, const sp_record *record)
 {
     cuda_graph *graph = record->command.list->issued;
+    sp_gpu_queue *queue = sp__gpu_queue(commands);
+    sp_gpu_word word = {0};
     if (graph == NULL) return SP_UNSUPPORTED;
     if (graph->exec == NULL) return SP_OK;
-    sp_store_relaxed(&sp__gpu_queue(commands)->last_issued, graph->name);
+    sp_store_relaxed(&queue->last_issued, graph->name);
     sp__gpu_gate_pass(&graph->device->gpu.gate);
-    CUresult result = CUDA_SUCCESS;
     sp_mutex_lock(&graph->lock);
-    const sp_status status = slots_bind_locked(graph, sp__record_bindings(record));
-    if (status == SP_OK) {
-        result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(commands)->stream);
-    }
+    const sp_status status =
+        graph_issue_locked(graph, record, sp__cuda_queue(commands)->stream, &word);
     sp_mutex_unlock(&graph->lock);
     SP_TRY(status);
-    return sp__cuda_check_on(graph->device, result, "cuGraphLaunch", record->command.label);
+    if (word.word != NULL) sp__gpu_note_word(queue, &word);
+    else sp__gpu_note_command(queue);
+    return SP_OK;
 }

@@ -36,6 +36,8 @@ static sp_status issue_dispatch(sp_cuda_queue *queue, const sp_record *record,
 {
     sp_cuda_device *device = sp__cuda_device_of(queue);
     sp_cuda_launch launch;
+    const sp_gpu_kernel *gpu = record->command.kernel->gpu;
+    if (gpu != NULL && gpu->signals && record->count == 0) return SP_OK; /* an event tells */
     SP_TRY(sp__cuda_launch_make(device, record->command.kernel, record->command.tiling.grid,
                                 bindings, record->count, sp__record_constants(record), &launch));
     if (sp__cuda_launch_is_empty(&launch)) return SP_OK;
@@ -114,6 +116,7 @@ sp_status sp__cuda_issue(sp_command_queue *commands, const sp_record *record,
     sp_cuda_queue *queue = sp__cuda_queue(commands);
     sp_cuda_device *device = sp__cuda_device_of(queue);
     sp__gpu_gate_pass(&device->gpu.gate);
+    sp__gpu_note_command(&queue->gpu);
     switch ((sp_command_type)record->type) {
     case SP_COMMAND_DISPATCH:
         return issue_dispatch(queue, record, bindings);

@@ -4,7 +4,10 @@
  *
  * Issued submissions are `drained`. Completion on the GPU is detected on demand, through signals: a
  * signal is an event of the driver behind the newest issued submission, recorded by the thread that
- * needs it, so a submission that no thread waits for costs no event.
+ * needs it, so a submission that no thread waits for costs no event. Where the last that a
+ * submission does is to raise a word in memory of the host, the signal is that word: to look at it
+ * needs no call of the driver, whose calls wait for each other (docs/decisions/0085). A fault
+ * raises no word, so an event is recorded too when the word has been looked at in vain for a while.
  *
  *     done <= signals[first].value < ... < newest signal's value <= drained
  *
@@ -58,9 +61,18 @@ typedef struct sp_gpu_driver {
                        const char *what);
 } sp_gpu_driver;
 
+/* A word in memory of the host that the GPU raises to `count`. */
+typedef struct sp_gpu_word {
+    const sp_atomic_u64 *word; /* acquire: what the GPU wrote before is visible. NULL: none */
+    uint64_t count;
+} sp_gpu_word;
+
 typedef struct sp_gpu_signal {
-    uint64_t value; /* the event comes after all submissions up to this one */
+    uint64_t value; /* the signal comes after all submissions up to this one */
     sp_gpu_event *event;
+    sp_gpu_word word; /* looked at before the event; `none`: the event is recorded */
+    uint32_t looks;   /* at the word */
+    bool is_recorded; /* the event */
 } sp_gpu_signal;
 
 /* A storage of another device that an issued submission writes. */
@@ -76,6 +88,10 @@ struct sp_gpu_queue {
     sp_gpu_signal signals[SP_GPU_SIGNALS] SP_GUARDED_BY(lock); /* a ring; events are reused */
     uint32_t first SP_GUARDED_BY(lock);
     uint32_t count SP_GUARDED_BY(lock);
+    /* Raised at the end of the submission `word_value`, as the last that this does. */
+    sp_gpu_word word SP_GUARDED_BY(lock);
+    uint64_t word_value SP_GUARDED_BY(lock);
+    uint64_t noted; /* the same, of the claim's holder, who alone changes it */
     /* Writes that are not known to be done, oldest first: a ring of SP_GPU_MAX_IN_FLIGHT, since a
      * submission has one at most. NULL until the first one. */
     sp_gpu_write *writes SP_GUARDED_BY(lock);
@@ -126,6 +142,10 @@ sp_status sp__gpu_device_init(sp_gpu_device *device, const sp_device_vtable *vta
 void sp__gpu_device_stop(sp_dev *dev);
 
 /* gpu_signal.c */
+/* By the claim's holder: the command that it has issued raises the word; */
+void sp__gpu_note_word(sp_gpu_queue *queue, const sp_gpu_word *word);
+/* and one that does not will be issued. */
+void sp__gpu_note_command(sp_gpu_queue *queue);
 /* The common part of a queue, between enter and leave. Close: also after a failed open. */
 sp_status sp__gpu_queue_open(sp_gpu_queue *queue);
 void sp__gpu_queue_close(sp_gpu_queue *queue);

@@ -6,6 +6,10 @@
 #include "base/error.h"
 #include "device/gpu/gpu.h"
 
+/* Looks at a word between two calls of the driver, which say whether the device has failed: a look
+ * costs less than a tenth of a microsecond, and such a call waits for others. */
+#define LOOKS_PER_QUERY 128u
+
 static const sp_gpu_driver *driver_of(const sp_gpu_queue *queue)
 {
     return sp__gpu_device_of(queue)->driver;
@@ -37,10 +41,67 @@ void sp__gpu_queue_close(sp_gpu_queue *queue)
     sp_mutex_deinit(&queue->lock);
 }
 
+static uint64_t value_at_cursor(const sp_gpu_queue *queue)
+{
+    return sp_load_relaxed(&queue->common.drained) + 1;
+}
+
+void sp__gpu_note_word(sp_gpu_queue *queue, const sp_gpu_word *word)
+{
+    queue->noted = value_at_cursor(queue);
+    sp_mutex_lock(&queue->lock);
+    queue->word = *word;
+    queue->word_value = queue->noted;
+    sp_mutex_unlock(&queue->lock);
+}
+
+void sp__gpu_note_command(sp_gpu_queue *queue)
+{
+    if (SP_LIKELY(queue->noted != value_at_cursor(queue)) || SP_PLANTED(word_too_early)) return;
+    sp__gpu_note_word(queue, &(sp_gpu_word){0});
+}
+
 static sp_gpu_signal *signal_newest_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
 {
     if (queue->count == 0) return NULL;
     return &queue->signals[(queue->first + queue->count - 1) % SP_GPU_SIGNALS];
+}
+
+static sp_gpu_result signal_record_event(sp_gpu_queue *queue, sp_gpu_signal *signal)
+{
+    if (signal->is_recorded) return SP_GPU_DONE;
+    const sp_gpu_result result = driver_of(queue)->event_record(signal->event, queue);
+    signal->is_recorded = result == SP_GPU_DONE;
+    return result;
+}
+
+/* Behind all that was issued: the word of the newest submission, if that has one, or the event. */
+static sp_gpu_result signal_place_locked(sp_gpu_queue *queue, sp_gpu_signal *signal,
+                                         uint64_t drained) SP_REQUIRES(&queue->lock)
+{
+    const bool has_word = queue->word_value == drained || SP_PLANTED(word_of_former);
+    signal->word = has_word ? queue->word : (sp_gpu_word){0};
+    signal->looks = 0;
+    signal->is_recorded = false;
+    return signal->word.word != NULL ? SP_GPU_DONE : signal_record_event(queue, signal);
+}
+
+static bool word_is_raised(const sp_gpu_word *word)
+{
+    if (SP_PLANTED(relaxed_word)) return sp_load_relaxed(word->word) >= word->count;
+    /* Pairs with the store of the list's last kernel: what the list has written. */
+    return sp_load_acquire(word->word) >= word->count;
+}
+
+/* The word is not raised by a list that has failed: then the event tells. */
+static sp_gpu_result signal_query(sp_gpu_queue *queue, sp_gpu_signal *signal)
+{
+    const sp_gpu_driver *driver = driver_of(queue);
+    if (signal->word.word == NULL) return driver->event_query(signal->event);
+    if (word_is_raised(&signal->word)) return SP_GPU_DONE;
+    if (++signal->looks % LOOKS_PER_QUERY != 0 || SP_PLANTED(word_alone)) return SP_GPU_NOT_READY;
+    const sp_gpu_result result = signal_record_event(queue, signal);
+    return result == SP_GPU_DONE ? driver->event_query(signal->event) : result;
 }
 
 /* Records a signal behind everything issued so far. The event may also be behind later submissions:
@@ -56,7 +117,7 @@ static sp_gpu_result signal_record_locked(sp_gpu_queue *queue) SP_REQUIRES(&queu
     if (queue->count < SP_GPU_SIGNALS) {
         newest = &queue->signals[(queue->first + queue->count) % SP_GPU_SIGNALS];
     } /* else the newest signal is recorded again: its waiters wait longer */
-    const sp_gpu_result result = driver_of(queue)->event_record(newest->event, queue);
+    const sp_gpu_result result = signal_place_locked(queue, newest, drained);
     if (result != SP_GPU_DONE) return result;
     if (queue->count < SP_GPU_SIGNALS) queue->count++;
     newest->value = drained;
@@ -71,7 +132,7 @@ static uint64_t signals_query_locked(sp_gpu_queue *queue, sp_gpu_result *result)
     uint64_t value = 0;
     *result = signal_record_locked(queue);
     while (*result == SP_GPU_DONE && queue->count > 0) {
-        *result = driver_of(queue)->event_query(queue->signals[queue->first].event);
+        *result = signal_query(queue, &queue->signals[queue->first]);
         if (*result != SP_GPU_DONE) break;
         value = queue->signals[queue->first].value;
         queue->first = (queue->first + 1) % SP_GPU_SIGNALS;
@@ -148,14 +209,15 @@ sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, u
     sp_gpu_result result = SP_GPU_DONE;
     sp_mutex_lock(&behind->lock);
     if (sp_load_relaxed(&behind->common.base.timeline.done) < value) {
-        const sp_gpu_signal *newest = signal_newest_locked(behind);
+        sp_gpu_signal *newest = signal_newest_locked(behind);
+        /* May be another GPU than the one that the caller has entered. */
+        driver->enter(sp__gpu_device_of(behind));
         if (newest == NULL || newest->value < value) {
-            /* May be another GPU than the one that the caller has entered. */
-            driver->enter(sp__gpu_device_of(behind));
             result = signal_record_locked(behind);
-            driver->leave();
             newest = signal_newest_locked(behind);
         }
+        if (result == SP_GPU_DONE) result = signal_record_event(behind, newest);
+        driver->leave();
         if (result == SP_GPU_DONE) {
             failing = queue;
             call = SP_GPU_WAIT;

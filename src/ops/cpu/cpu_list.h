@@ -106,7 +106,7 @@
 
 #define SP_CPU_LAYOUT_KERNELS(X)                                                                   \
     X(copy_bytes, bytes) X(copy_strided, copy) X(concat, concat) X(split, concat)                  \
-    X(move_rows, rows)                                                                             \
+    X(move_rows, rows) X(signal_done, one)                                                         \
     X(pad, pad) X(fill, fill)                                                                      \
     X(gather, gather) X(gather_elements, gather_elements) X(gather_nd, gather_nd)                  \
     X(scatter_elements, scatter_elements) X(scatter_nd, scatter_nd)                                \

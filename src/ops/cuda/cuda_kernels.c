@@ -61,13 +61,13 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
             SP_CUDA_INTEGER_KERNELS(INTEGER_ENTRY) SP_CUDA_CAST_KERNELS(CAST_ENTRY)
                 SP_CUDA_REDUCE_KERNELS(REDUCE_ENTRY) SP_CUDA_NORM_KERNELS(NORM_ENTRY)
                     SP_CUDA_MOVE_KERNELS(MOVE_ENTRY) SP_CUDA_WINDOW_KERNELS(WINDOW_ENTRY)
-                        SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY)
-                            SP_CUDA_RECURRENT_KERNELS(RECURRENT_ENTRY)
-                                SP_CUDA_NARROW_LIST(NARROW_ENTRY)
-                                    SP_CUDA_NARROW_PACK_LIST(NARROW_PACK_ENTRY)
-                                        SP_CUDA_ATTENTION_KERNELS(ATTENTION_ENTRY)
+                        SP_CUDA_PRODUCT_KERNELS(PRODUCT_ENTRY) SP_CUDA_RECURRENT_KERNELS(
+                            RECURRENT_ENTRY) SP_CUDA_NARROW_LIST(NARROW_ENTRY)
+                            SP_CUDA_NARROW_PACK_LIST(NARROW_PACK_ENTRY)
+                                SP_CUDA_ATTENTION_KERNELS(ATTENTION_ENTRY)[SP_KERNEL_ID_signal_done]
+                                    .signals = true,
 #define REPORTS(kernel) [SP_KERNEL_ID_##kernel].reports = true,
-                                            SP_CUDA_REPORTING_LIST(REPORTS)
+    SP_CUDA_REPORTING_LIST(REPORTS)
 #undef REPORTS
 #undef ATTENTION_ENTRY
 #undef RECURRENT_ENTRY

@@ -154,6 +154,12 @@ void sp__cuda_shape_bytes(const void *constants, sp_launch_shape *out)
     sp__cuda_set_threads(sp_cuda_tiles(k->count, SP_CUDA_WORD), out);
 }
 
+void sp__cuda_shape_one(const void *constants, sp_launch_shape *out)
+{
+    (void)constants;
+    *out = (sp_launch_shape){.grid = {1, 1, 1}, .block = {1, 1, 1}};
+}
+
 void sp__cuda_shape_copy(const void *constants, sp_launch_shape *out)
 {
     const sp_copy_constants *k = constants;

@@ -17,6 +17,7 @@
     X(copy)                                                                                        \
     X(concat)                                                                                      \
     X(rows)                                                                                        \
+    X(one)                                                                                         \
     X(pad)                                                                                         \
     X(fill)                                                                                        \
     X(function)                                                                                    \

@@ -29,6 +29,7 @@
     X(copy_strided, copy, copy)                                                                    \
     X(concat, concat, concat) X(split, concat, concat)                                             \
     X(move_rows, rows, rows)                                                                       \
+    X(signal_done, flat, one)                                                                      \
     X(pad, pad, pad)                                                                               \
     X(fill, fill, fill)
 

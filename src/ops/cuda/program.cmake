@@ -146,6 +146,7 @@ sp_add_cuda_program(core
     cuda/elementwise/elementwise.cu
     cuda/layout/parts.cuh
     cuda/layout/copy.cu
+    cuda/layout/signal.cu
     cuda/conv/tap_range.cuh
     cuda/conv/window.cu
     cuda/arch/copies.cuh
