@@ -63,9 +63,16 @@ typedef struct sp_gpu_driver {
 
 /* A word in memory of the host that the GPU raises to `count`. */
 typedef struct sp_gpu_word {
-    const sp_atomic_u64 *word; /* acquire: what the GPU wrote before is visible. NULL: none */
+    const sp_atomic_u64 *word; /* of the device, while it is open. NULL: none */
     uint64_t count;
 } sp_gpu_word;
+
+static inline bool sp__gpu_word_is_raised(const sp_gpu_word *word)
+{
+    if (SP_PLANTED(relaxed_word)) return sp_load_relaxed(word->word) >= word->count;
+    /* Pairs with the store of the list's last kernel: what the list has written. */
+    return sp_load_acquire(word->word) >= word->count;
+}
 
 typedef struct sp_gpu_signal {
     uint64_t value; /* the signal comes after all submissions up to this one */
@@ -142,6 +149,8 @@ sp_status sp__gpu_device_init(sp_gpu_device *device, const sp_device_vtable *vta
 void sp__gpu_device_stop(sp_dev *dev);
 
 /* gpu_signal.c */
+/* The word that the submission `value` raises at its end, if it is known to raise one. */
+sp_gpu_word sp__gpu_word_of(sp_gpu_queue *queue, uint64_t value);
 /* By the claim's holder: the command that it has issued raises the word; */
 void sp__gpu_note_word(sp_gpu_queue *queue, const sp_gpu_word *word);
 /* and one that does not will be issued. */

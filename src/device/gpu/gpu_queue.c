@@ -8,6 +8,10 @@
  * of a sleep and a wake-up. */
 #define SPIN_NS 100000u
 #define POLLS_PER_CLOCK 16
+/* Looks at a word between two polls, and pauses between two looks: what the other thread of the
+ * processor's core does is not held up. */
+#define LOOKS_PER_POLL 16
+#define PAUSES_PER_LOOK 4
 
 static const sp_gpu_driver *driver_of(const sp_gpu_queue *queue)
 {
@@ -132,12 +136,22 @@ void sp__gpu_flush(sp_queue *base)
     sp__error_put_back(&scope);
 }
 
+/* Until the word is raised, or for some looks. */
+static void word_watch(const sp_gpu_word *word)
+{
+    for (uint32_t look = 0; look < LOOKS_PER_POLL && !sp__gpu_word_is_raised(word); look++) {
+        for (uint32_t i = 0; i < PAUSES_PER_LOOK; i++) sp_spin_hint();
+    }
+}
+
 /* Polls until the point has passed or the time is over. Issues awaited submissions that become free
  * to issue in that time. */
 static void queue_spin(sp_gpu_queue *queue, sp_point point, sp_thread_record *record)
 {
     const uint64_t deadline = sp_clock_now() + SPIN_NS;
+    const sp_gpu_word word = sp__gpu_word_of(queue, point.value);
     for (uint32_t polls = 1;; polls++) {
+        if (word.word != NULL) word_watch(&word);
         sp__gpu_poll(queue);
         if (sp__point_has_passed(point)) return;
         if (sp__queue_has_work(&queue->common)) sp__queue_issue(&queue->common, record);

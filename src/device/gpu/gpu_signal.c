@@ -46,6 +46,14 @@ static uint64_t value_at_cursor(const sp_gpu_queue *queue)
     return sp_load_relaxed(&queue->common.drained) + 1;
 }
 
+sp_gpu_word sp__gpu_word_of(sp_gpu_queue *queue, uint64_t value)
+{
+    sp_mutex_lock(&queue->lock);
+    const sp_gpu_word word = queue->word_value == value ? queue->word : (sp_gpu_word){0};
+    sp_mutex_unlock(&queue->lock);
+    return word;
+}
+
 void sp__gpu_note_word(sp_gpu_queue *queue, const sp_gpu_word *word)
 {
     queue->noted = value_at_cursor(queue);
@@ -86,19 +94,12 @@ static sp_gpu_result signal_place_locked(sp_gpu_queue *queue, sp_gpu_signal *sig
     return signal->word.word != NULL ? SP_GPU_DONE : signal_record_event(queue, signal);
 }
 
-static bool word_is_raised(const sp_gpu_word *word)
-{
-    if (SP_PLANTED(relaxed_word)) return sp_load_relaxed(word->word) >= word->count;
-    /* Pairs with the store of the list's last kernel: what the list has written. */
-    return sp_load_acquire(word->word) >= word->count;
-}
-
 /* The word is not raised by a list that has failed: then the event tells. */
 static sp_gpu_result signal_query(sp_gpu_queue *queue, sp_gpu_signal *signal)
 {
     const sp_gpu_driver *driver = driver_of(queue);
     if (signal->word.word == NULL) return driver->event_query(signal->event);
-    if (word_is_raised(&signal->word)) return SP_GPU_DONE;
+    if (sp__gpu_word_is_raised(&signal->word)) return SP_GPU_DONE;
     if (++signal->looks % LOOKS_PER_QUERY != 0 || SP_PLANTED(word_alone)) return SP_GPU_NOT_READY;
     const sp_gpu_result result = signal_record_event(queue, signal);
     return result == SP_GPU_DONE ? driver->event_query(signal->event) : result;
