@@ -59,7 +59,7 @@ static void case_open(words_case *c)
     CHECK_OK(
         vtable->queue_create(c->device, 0, &(sp_queue_options){.is_batching = true}, &c->queue));
     CHECK_OK(vtable->staging_create(c->device, sizeof(uint32_t), &c->memory));
-    *(uint32_t *)c->memory.host = 0;
+    sp_store_relaxed((sp_atomic_u32 *)c->memory.host, 0);
     c->number =
         (sp_binding){.memory = &c->memory, .bytes = sizeof(uint32_t), .access = SP_READ_WRITE};
 }
@@ -73,9 +73,14 @@ static void case_close(words_case *c)
     CHECK_EQ_U64(fake_cuda_live_all(), 0);
 }
 
+static sp_atomic_u32 *number_at(const words_case *c)
+{
+    return (sp_atomic_u32 *)c->memory.host;
+}
+
 static uint32_t number_of(const words_case *c)
 {
-    return *(const uint32_t *)c->memory.host;
+    return sp_load_relaxed(number_at(c));
 }
 
 static sp_command increment(const words_case *c)
@@ -208,7 +213,7 @@ TEST(what_follows_a_list_in_its_submission_is_waited_for)
     sp_list *list = list_of(&c, true), *plain = list_of(&c, false);
     const sp_command first = {.type = SP_COMMAND_LIST, .list = list};
     check_held_behind(&c, (const sp_command[]){first, increment(&c)}, 2);
-    *(uint32_t *)c.memory.host = 0;
+    sp_store_relaxed(number_at(&c), 0);
     check_held_behind(&c, (const sp_command[]){first, {.type = SP_COMMAND_LIST, .list = plain}}, 2);
     list_release(&c, plain);
     list_release(&c, list);
@@ -221,7 +226,7 @@ TEST(a_submission_behind_that_of_a_list_is_waited_for)
     case_open(&c);
     sp_list *list = list_of(&c, true);
     CHECK_OK(wait_for(submit_list(&c, list)));
-    *(uint32_t *)c.memory.host = 0;
+    sp_store_relaxed(number_at(&c), 0);
     const sp_command commands[] = {increment(&c), increment(&c)};
     check_held_behind(&c, commands, 2);
     list_release(&c, list);
