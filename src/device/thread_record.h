@@ -20,6 +20,8 @@ typedef struct sp_run_tenure {
     uint64_t released; /* the same, or 0: it has returned since */
     uint32_t stride;   /* releases that are not observed between two that are */
     uint32_t skipped;  /* since the last observed one */
+    uint32_t runs;     /* since its first quantum in a row began */
+    uint32_t quanta;   /* in a row that are over */
     bool returns_soon; /* it did the last time */
 } sp_run_tenure;
 

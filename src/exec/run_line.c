@@ -86,6 +86,15 @@ void sp__run_line_charge_locked(sp_run_slots *slots, const sp_run_terms *terms, 
     flow->used += ns / (has_weight ? flow->weight : 1) + 1;
 }
 
+bool sp__run_line_has_no_other_locked(sp_run_slots *slots, const sp_run_terms *terms)
+{
+    const sp_run_flow *own = flow_of(slots, terms_or_any(terms));
+    const uint64_t word = sp_load_relaxed(&slots->free.word);
+    const bool has_others = slots->flows != NULL && (slots->flows != own || own->next != NULL);
+    if (SP_PLANTED(quanta_beside_others)) return true;
+    return !has_others && slots->urgent == 0 && sp__run_word_submitted(word) == 0;
+}
+
 /* ---- places ---- */
 
 static uint32_t flow_waiting(const sp_run_flow *flow)

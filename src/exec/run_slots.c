@@ -261,14 +261,33 @@ static sp_wait_entry *pass_on(sp_run_slots *slots, const sp_run_terms *terms,
     return heirs.entry;
 }
 
+/* Another quantum for short runs (docs/decisions/0038), while only runs of the same flow wait, by
+ * threads of normal priority: others would wait longer than for their turn. */
+static bool tenure_goes_on(sp_run_slots *slots, const sp_run_terms *terms, sp_run_tenure *tenure,
+                           uint64_t held_ns)
+{
+    if (!sp__run_tenure_may_go_on(tenure)) return false;
+    sp_mutex_lock(&slots->lock);
+    const bool is_alone = sp__run_line_has_no_other_locked(slots, terms);
+    if (is_alone) sp__run_line_charge_locked(slots, terms, held_ns);
+    sp_mutex_unlock(&slots->lock);
+    if (is_alone) sp__run_tenure_go_on(tenure);
+    return is_alone;
+}
+
 /* What the owner does with a slot for which others wait. */
-static sp_release_action action_choose(const sp_run_slots *slots, const sp_run_terms *terms,
+static sp_release_action action_choose(sp_run_slots *slots, const sp_run_terms *terms,
                                        uint64_t word, uint64_t *held_ns)
 {
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_RELEASE_CALL;
     const bool may_leave = sp_load_relaxed(&slots->is_deserted) == 0 || SP_PLANTED(owner_expected);
-    const sp_release_action action = sp__run_tenure_release(&record->tenure, may_leave, held_ns);
+    sp_release_action action = sp__run_tenure_release(&record->tenure, may_leave, held_ns);
+    if (action == SP_RELEASE_CALL_AND_STAY &&
+        tenure_goes_on(slots, terms, &record->tenure, *held_ns)) {
+        action = SP_RELEASE_LEAVE;
+        *held_ns = 0;
+    }
     const bool is_high = terms != NULL && terms->priority == SP_PRIORITY_HIGH;
     const bool is_overdue = (word & SP_RUN_URGENT) != 0 && !is_high && !SP_PLANTED(not_urgent);
     return action == SP_RELEASE_LEAVE && is_overdue ? SP_RELEASE_CALL_AND_STAY : action;

@@ -93,6 +93,9 @@ void sp__run_line_uncount_locked(sp_run_slots *slots, const sp_run_terms *terms)
 /* The flow has used a slot for that long. */
 void sp__run_line_charge_locked(sp_run_slots *slots, const sp_run_terms *terms, uint64_t ns)
     SP_REQUIRES(&slots->lock);
+/* Whether nothing waits but runs of the flow, by threads of normal priority. */
+bool sp__run_line_has_no_other_locked(sp_run_slots *slots, const sp_run_terms *terms)
+    SP_REQUIRES(&slots->lock);
 
 /* ---- run_wait.c ---- */
 

@@ -10,6 +10,11 @@
 /* How often the clock is read for a thread that keeps its slot, in time and at least in runs. */
 #define OBSERVE_NS (SP_RUN_QUANTUM_NS / 8)
 #define OBSERVE_RUNS 16u
+/* Runs that are so short that a thousand of them and more fit in a few quanta are waited for by
+ * less than one in a thousand, if the quanta follow each other. */
+#define SHORT_RUNS 256u /* in a quantum */
+#define MOST_RUNS 4096u
+#define MOST_QUANTA 8u
 /* Of the time in the state of a kept slot, which begins anew after an hour; half of that is the
  * most that two times can be apart. */
 #define TIME_UNIT_NS 4096u
@@ -42,6 +47,20 @@ void sp__run_tenure_begin(sp_run_tenure *tenure, uint64_t now)
 {
     tenure->since = tenure->observed = now;
     tenure->stride = tenure->skipped = 0;
+    tenure->runs = tenure->quanta = 0;
+}
+
+bool sp__run_tenure_may_go_on(const sp_run_tenure *tenure)
+{
+    const uint32_t quanta = tenure->quanta + 1;
+    if (SP_PLANTED(quanta_for_ever)) return tenure->runs >= SHORT_RUNS;
+    return tenure->runs >= SHORT_RUNS * quanta && tenure->runs < MOST_RUNS && quanta < MOST_QUANTA;
+}
+
+void sp__run_tenure_go_on(sp_run_tenure *tenure)
+{
+    tenure->since = tenure->observed = tenure->released;
+    tenure->quanta++;
 }
 
 /* Sets how many releases are not observed from now on: a clock costs as much as a short run's other
@@ -66,6 +85,7 @@ sp_release_action sp__run_tenure_release(sp_run_tenure *tenure, bool may_leave, 
 {
     const bool returns_soon = tenure->returns_soon && may_leave;
     *held_ns = 0;
+    tenure->runs++;
     if (returns_soon && tenure->skipped < tenure->stride) {
         tenure->skipped++;
         return SP_RELEASE_LEAVE;

@@ -21,6 +21,10 @@ bool sp__run_tenure_is_overdue(uint32_t left_state, uint64_t now);
 
 /* A quantum begins. */
 void sp__run_tenure_begin(sp_run_tenure *tenure, uint64_t now);
+/* After a release that ended a quantum, of a thread that takes the slot again soon: whether its
+ * runs are so short that it may have another quantum at once, and that it has it. */
+bool sp__run_tenure_may_go_on(const sp_run_tenure *tenure);
+void sp__run_tenure_go_on(sp_run_tenure *tenure);
 /* The thread asks for a slot while others wait for one. True if it has come back soon. */
 bool sp__run_tenure_return(sp_run_tenure *tenure);
 /* The thread has a slot that others wait for, and releases it. `may_leave` false: it is not

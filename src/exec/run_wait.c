@@ -11,7 +11,7 @@
 #include "exec/run_slots_build.h"
 #include "exec/run_tenure.h"
 
-/* How long a claiming thread stays awake, and yields, before it sleeps. */
+/* How long a claiming thread stays awake before it sleeps. */
 #define CLAIM_NS SP_SPIN_TURNS(50000u)
 
 /* How often a thread whose request another run may take yields before it sleeps: while a batch is
@@ -133,6 +133,15 @@ static uint64_t deadline_of(const sp_run_request *request, bool watches)
     return look < own ? look : own;
 }
 
+/* A yield goes to any thread that computes, for a slice of the system. A thread of high priority
+ * spins instead: an owner on another processor returns its slot within a run. */
+static void claim_pause(const sp_run_slots *slots, const sp_run_request *request)
+{
+    const bool is_high = request->terms.priority == SP_PRIORITY_HIGH;
+    if (is_high && slots->yields.processors > 1) sp_spin_hint();
+    else sp_thread_yield();
+}
+
 /* From a queue, or a claim, to a slot; or to the end of a batch that took the request; or out of
  * the queues, when its terms have lapsed: SP_TIMEOUT, SP_CANCELLED. */
 static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool watches,
@@ -150,7 +159,7 @@ static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool
             if (claim(slots, request)) return SP_OK;
             awake_until = sp_clock_now() + CLAIM_NS;
         } else if (state == SP_RUN_CLAIMED && !has_lapsed && sp_clock_now() < awake_until) {
-            sp_thread_yield();
+            claim_pause(slots, request);
         } else if (yields > 0 && state != SP_RUN_CLAIMED && !has_lapsed) {
             yields = sp__run_yield(&slots->yields) ? yields - 1 : 0;
         } else {

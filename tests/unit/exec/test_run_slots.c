@@ -3,6 +3,8 @@
  * are in verify/subjects/subject_slots.c and subject_slot_calls.c. */
 #include "exec/run_slots.h"
 
+#include <stdlib.h>
+
 #include <streampool/model.h>
 
 #include "base/clock.h"
@@ -187,6 +189,51 @@ TEST(slots_that_are_left_are_free_for_newcomers)
     sp__wait_entry_resume(sp__run_slots_release(&w.slots, &limited.terms));
     sp_thread_join(&thread);
     world_end(&w, 2);
+}
+
+/* Whether a thread that has had so many runs and quanta in a row, and whose quantum is over, keeps
+ * its slot, while a run on the terms `waits` waits. */
+static bool goes_on(const sp_run_terms *owner, const sp_run_terms *waits, uint32_t runs,
+                    uint32_t quanta)
+{
+    slots_world w;
+    world_begin(&w, 1);
+    limited_world waiting = {&w, *waits};
+    CHECK_OK(sp__run_slots_acquire(&w.slots, owner));
+    sp_thread thread;
+    sp_run_tenure *tenure = &sp__thread_record()->tenure;
+    if (sp_thread_create(&thread, "waiting", run_beside_its_flow, &waiting) != SP_OK) abort();
+    while (sp__run_slots_waiting(&w.slots) == 0) sp_thread_yield();
+    *tenure = (sp_run_tenure){.since = sp_clock_now() - SP_RUN_QUANTUM_NS,
+                              .returns_soon = true,
+                              .runs = runs,
+                              .quanta = quanta};
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, owner));
+    const bool has_quantum = tenure->since != 0;
+    CHECK_EQ_U64(tenure->quanta, has_quantum ? quanta + 1 : quanta);
+    sp_thread_join(&thread); /* at the latest the watcher finds the slot */
+    world_end(&w, 1);
+    return has_quantum;
+}
+
+TEST(short_runs_have_quanta_in_a_row)
+{
+    sp_run_flow flow = {0};
+    const sp_run_terms own = {.flow = &flow};
+    CHECK(goes_on(&own, &own, 400, 0));
+    CHECK(!goes_on(&own, &own, 100, 0)); /* they are not short */
+    CHECK(goes_on(&own, &own, 2500, 6));
+    CHECK(!goes_on(&own, &own, 2500, 7)); /* that is enough, */
+    CHECK(!goes_on(&own, &own, 5000, 3)); /* and so is this */
+    CHECK(goes_on(&(sp_run_terms){0}, &(sp_run_terms){0}, 400, 0));
+}
+
+TEST(short_runs_have_one_quantum_beside_runs_of_others)
+{
+    sp_run_flow flow = {0}, other = {0};
+    const sp_run_terms own = {.flow = &flow};
+    CHECK(!goes_on(&own, &(sp_run_terms){.flow = &other}, 400, 0));
+    CHECK(!goes_on(&own, &(sp_run_terms){0}, 400, 0));
 }
 
 /* Threads 0 and 1 run without a pause until thread 2 has had all its turns. */
