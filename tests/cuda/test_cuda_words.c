@@ -323,6 +323,64 @@ TEST(without_memory_for_a_word_a_list_is_done_by_an_event)
     }
 }
 
+/* An increment of what slot 0 is bound to, and a signal. */
+static sp_list *list_with_slot(const words_case *c)
+{
+    sp_list *list = NULL;
+    const sp_binding slot = {.bytes = sizeof(uint32_t), .access = SP_READ_WRITE};
+    sp_command commands[] = {increment(c),
+                             {.type = SP_COMMAND_DISPATCH,
+                              .kernel = &kernel_signal,
+                              .grid = {1, 1, 1},
+                              .constants = &one,
+                              .constant_bytes = sizeof one}};
+    commands[0].bindings = &slot;
+    CHECK_OK(c->device->vtable->list_create(c->device, commands, 2, 1, &list));
+    return list;
+}
+
+static sp_point submit_list_with_slot(const words_case *c, sp_list *list)
+{
+    const sp_command command = {
+        .type = SP_COMMAND_LIST, .list = list, .bindings = &c->number, .binding_count = 1};
+    return submit(c, &command, 1);
+}
+
+TEST(a_list_whose_launch_failed_is_launched_again)
+{
+    static const char *const calls[] = {"cuGraphLaunch", "cuGraphExecKernelNodeSetParams"};
+    for (size_t i = 0; i < SP_COUNT_OF(calls); i++) {
+        words_case c;
+        case_open(&c);
+        sp_list *list = list_with_slot(&c);
+        fake_cuda_fail_call(calls[i], 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+        CHECK_STATUS(wait_for(submit_list_with_slot(&c, list)), SP_OUT_OF_MEMORY);
+        CHECK_MESSAGE(calls[i]);
+        for (uint32_t n = 1; n <= 3; n++) {
+            fake_cuda_set_delay(1000000);
+            CHECK_OK(wait_for(submit_list_with_slot(&c, list)));
+            CHECK_EQ_U64(number_of(&c), n);
+        }
+        list_release(&c, list);
+        case_close(&c);
+    }
+}
+
+TEST(a_launch_can_find_the_device_lost)
+{
+    static const char *const calls[] = {"cuGraphLaunch", "cuGraphExecKernelNodeSetParams"};
+    for (size_t i = 0; i < SP_COUNT_OF(calls); i++) {
+        words_case c;
+        case_open(&c);
+        sp_list *list = list_with_slot(&c);
+        fake_cuda_fail_call(calls[i], 1, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+        CHECK_STATUS(wait_for(submit_list_with_slot(&c, list)), SP_DEVICE_LOST);
+        CHECK_MESSAGE(calls[i]);
+        list_release(&c, list);
+        case_close(&c);
+    }
+}
+
 /* The last one: a device whose list does not end cannot be closed. */
 TEST(a_fault_in_a_list_that_signals_ends_the_wait)
 {

@@ -97,36 +97,36 @@ static void slot_node_add(const builder *self, const sp_cuda_launch *launch,
     added->params.kernelParams = added->values;
 }
 
-static sp_status slot_node_bind_locked(const cuda_graph *graph, slot_node *node)
+static CUresult slot_node_bind_locked(const cuda_graph *graph, slot_node *node)
 {
     const sp_binding *bindings = sp__record_bindings(node->record);
     for (uint32_t i = 0; i < node->record->count; i++) {
         if (bindings[i].memory != NULL) continue;
         node->bindings.at[i] = graph->bound[bindings[i].slot] + bindings[i].offset;
     }
-    const CUresult result =
-        SP_CUDA(cuGraphExecKernelNodeSetParams)(graph->exec, node->node, &node->params);
-    return sp__cuda_check_on(graph->device, result, "cuGraphExecKernelNodeSetParams",
-                             node->record->command.label);
+    return SP_CUDA(cuGraphExecKernelNodeSetParams)(graph->exec, node->node, &node->params);
 }
 
-/* The addresses of a submission; the nodes keep them. */
-static sp_status slots_bind_locked(cuda_graph *graph, const sp_binding *slots)
+/* The addresses of a submission; the nodes keep them. *label is of a node that the driver refuses.
+ */
+static CUresult slots_bind_locked(cuda_graph *graph, const sp_binding *slots, const char **label)
 {
-    if (graph->is_bound && SP_PLANTED(stale_slots)) return SP_OK;
+    if (graph->is_bound && SP_PLANTED(stale_slots)) return CUDA_SUCCESS;
     bool is_same = graph->is_bound;
     for (uint32_t i = 0; i < graph->slot_count; i++) {
         const CUdeviceptr address = sp__cuda_address(&slots[i]);
         is_same = is_same && graph->bound[i] == address;
         graph->bound[i] = address;
     }
-    if (is_same) return SP_OK;
+    if (is_same) return CUDA_SUCCESS;
     graph->is_bound = false; /* after an error too */
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        SP_TRY(slot_node_bind_locked(graph, &graph->nodes[i]));
+        const CUresult result = slot_node_bind_locked(graph, &graph->nodes[i]);
+        *label = graph->nodes[i].record->command.label;
+        if (result != CUDA_SUCCESS) return result;
     }
     graph->is_bound = true;
-    return SP_OK;
+    return CUDA_SUCCESS;
 }
 
 /* ---- nodes ---- */
@@ -433,15 +433,23 @@ CUresult sp__cuda_list_launch(const sp_list *list, CUstream stream)
     return result;
 }
 
-/* Launched, with the slots' addresses; *word is what the launch raises. */
-static sp_status graph_issue_locked(cuda_graph *graph, const sp_record *record, CUstream stream,
-                                    sp_gpu_word *word)
+/* Of calls of the driver: the last, and the command that it was for. */
+typedef struct graph_call {
+    CUresult result;
+    const char *name, *label;
+} graph_call;
+
+/* Launched, with the slots' addresses; *word is what the launch raises. The result is checked
+ * without the lock, which is a leaf: it may be that the device is lost. */
+static graph_call graph_issue_locked(cuda_graph *graph, const sp_record *record, CUstream stream,
+                                     sp_gpu_word *word)
 {
-    SP_TRY(slots_bind_locked(graph, sp__record_bindings(record)));
-    SP_TRY(sp__cuda_check_on(graph->device, graph_launch_locked(graph, stream), "cuGraphLaunch",
-                             record->command.label));
+    graph_call call = {.name = "cuGraphExecKernelNodeSetParams"};
+    call.result = slots_bind_locked(graph, sp__record_bindings(record), &call.label);
+    if (call.result != CUDA_SUCCESS) return call;
+    call = (graph_call){graph_launch_locked(graph, stream), "cuGraphLaunch", record->command.label};
     if (graph->word != NULL) *word = (sp_gpu_word){graph->word->word, graph->word->launches};
-    return SP_OK;
+    return call;
 }
 
 sp_status sp__cuda_issue_list(sp_command_queue *commands, const sp_record *record)
@@ -454,10 +462,10 @@ sp_status sp__cuda_issue_list(sp_command_queue *commands, const sp_record *recor
     sp_store_relaxed(&queue->last_issued, graph->name);
     sp__gpu_gate_pass(&graph->device->gpu.gate);
     sp_mutex_lock(&graph->lock);
-    const sp_status status =
+    const graph_call call =
         graph_issue_locked(graph, record, sp__cuda_queue(commands)->stream, &word);
     sp_mutex_unlock(&graph->lock);
-    SP_TRY(status);
+    SP_TRY(sp__cuda_check_on(graph->device, call.result, call.name, call.label));
     if (word.word != NULL) sp__gpu_note_word(queue, &word);
     else sp__gpu_note_command(queue);
     return SP_OK;
