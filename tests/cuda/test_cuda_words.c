@@ -381,6 +381,25 @@ TEST(a_launch_can_find_the_device_lost)
     }
 }
 
+/* No wait asks for the list, so only the looks can find the fault. */
+TEST(a_fault_in_a_list_that_signals_is_seen_by_a_thread_that_looks_seldom)
+{
+    enum { LOOKS = 100 };
+    words_case c;
+    case_open(&c);
+    sp_list *list = list_of(&c, true);
+    CHECK_OK(wait_for(submit_list(&c, list)));
+    fake_cuda_fail_kernel(1, CUDA_ERROR_ILLEGAL_ADDRESS);
+    const sp_point point = submit_list(&c, list);
+    uint32_t looks = 0;
+    while (!sp__point_poll(point) && ++looks < LOOKS) sp_clock_sleep(10000000);
+    fake_cuda_reset();
+    REQUIRE(looks < LOOKS); /* else nothing ends the list */
+    CHECK_STATUS(wait_for(point), SP_DEVICE_LOST);
+    list_release(&c, list);
+    case_close(&c);
+}
+
 /* The last one: a device whose list does not end cannot be closed. */
 TEST(a_fault_in_a_list_that_signals_ends_the_wait)
 {

@@ -95,6 +95,7 @@ struct sp_gpu_queue {
     sp_gpu_signal signals[SP_GPU_SIGNALS] SP_GUARDED_BY(lock); /* a ring; events are reused */
     uint32_t first SP_GUARDED_BY(lock);
     uint32_t count SP_GUARDED_BY(lock);
+    uint64_t looked_ns SP_GUARDED_BY(lock); /* see sp__gpu_poll_now_and_then */
     /* Raised at the end of the submission `word_value`, as the last that this does. */
     sp_gpu_word word SP_GUARDED_BY(lock);
     uint64_t word_value SP_GUARDED_BY(lock);
@@ -161,6 +162,8 @@ void sp__gpu_queue_close(sp_gpu_queue *queue);
 /* Raises `done` to what the GPU has completed, and unparks the queue if it has settled. Records a
  * signal if none is pending. Between enter and leave. */
 void sp__gpu_poll(sp_gpu_queue *queue);
+/* The same, by a thread that may not poll again for long: it learns of a failure too. */
+void sp__gpu_poll_now_and_then(sp_gpu_queue *queue);
 /* Makes `queue` wait on the GPU for the submission `value` of `behind`, which has been issued. */
 sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, uint64_t value);
 /* Whether issued work of the queue is not known to be done. */

@@ -131,7 +131,7 @@ void sp__gpu_flush(sp_queue *base)
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     driver_of(queue)->enter(sp__gpu_device_of(queue));
-    sp__gpu_poll(queue);
+    sp__gpu_poll_now_and_then(queue);
     driver_of(queue)->leave();
     sp__error_put_back(&scope);
 }

@@ -2,6 +2,7 @@
 /* Signals: events behind issued submissions, recorded and queried by the threads that need them. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "device/gpu/gpu.h"
@@ -9,6 +10,9 @@
 /* Looks at a word between two calls of the driver, which say whether the device has failed: a look
  * costs less than a tenth of a microsecond, and such a call waits for others. */
 #define LOOKS_PER_QUERY 128u
+/* A thread that looks now and then, not in a loop, would learn of a failure after as many looks:
+ * the first one after such a time calls the driver. */
+#define SELDOM_NS 1000000u
 
 static const sp_gpu_driver *driver_of(const sp_gpu_queue *queue)
 {
@@ -200,6 +204,17 @@ void sp__gpu_poll(sp_gpu_queue *queue)
     sp_delay_point();
     if (result != SP_GPU_DONE) queue_report(queue, result);
     queue_settle_if_done(queue, queue_is_lost(queue));
+}
+
+void sp__gpu_poll_now_and_then(sp_gpu_queue *queue)
+{
+    const uint64_t now = sp_clock_now();
+    sp_mutex_lock(&queue->lock);
+    const bool is_seldom = now - queue->looked_ns >= SELDOM_NS;
+    if (is_seldom) queue->looked_ns = now;
+    if (is_seldom && queue->count > 0) queue->signals[queue->first].looks = LOOKS_PER_QUERY - 1;
+    sp_mutex_unlock(&queue->lock);
+    sp__gpu_poll(queue);
 }
 
 sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, uint64_t value)
