@@ -306,14 +306,23 @@ TEST(words_are_used_again)
     case_close(&c);
 }
 
+static uint64_t calls_that_free(void)
+{
+    return sp__cuda_call_count(SP_CUDA_CALL_cuMemFreeHost) +
+           sp__cuda_call_count(SP_CUDA_CALL_cuMemFree);
+}
+
 TEST(without_memory_for_a_word_a_list_is_done_by_an_event)
 {
+    /* In the order of the calls: so many allocations have been made before. */
     static const char *const calls[] = {"cuMemHostAlloc", "cuMemAlloc", "cuMemsetD8Async"};
     for (size_t i = 0; i < SP_COUNT_OF(calls); i++) {
         words_case c;
         case_open(&c);
         fake_cuda_fail_call(calls[i], 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+        const uint64_t frees = calls_that_free();
         sp_list *list = list_of(&c, true);
+        CHECK_EQ_U64(calls_that_free() - frees, i);
         const uint64_t before = calls_of_events();
         CHECK_OK(wait_for(submit_list(&c, list)));
         CHECK_EQ_U64(number_of(&c), 1);

@@ -20,11 +20,11 @@ void sp__cuda_words_init(sp_cuda_words *words)
     sp_mutex_init(&words->lock, SP_LOCK_CUDA_WORDS);
 }
 
-/* With the context current. */
+/* With the context current. Memory that could not be made has a device, but no address. */
 static void block_free(word_block *block)
 {
-    if (block->counters.device != NULL) sp__cuda_memory_destroy(&block->counters);
-    if (block->pinned.device != NULL) sp__cuda_staging_destroy(&block->pinned);
+    if (block->counters.address != NULL) sp__cuda_memory_destroy(&block->counters);
+    if (block->pinned.address != NULL) sp__cuda_staging_destroy(&block->pinned);
     sp_free(block);
 }
 
