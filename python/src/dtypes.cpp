@@ -30,7 +30,7 @@ const DtypeRow rows[dtype_count] = {
 /* Of NumPy; set once, and kept for ever: calls import nothing. process-wide: one interpreter. */
 struct {
     PyObject *dtype, *empty, *array, *ndarray, *scalar;
-    PyObject *dtypes[dtype_count];
+    PyObject *dtypes[dtype_count], *swapped[dtype_count]; /* of the other byte order */
 } numpy;
 
 sp_dtype dtype_of_kind(char kind, size_t bytes)
@@ -60,7 +60,9 @@ void load_numpy()
     numpy.scalar = nb::object(module.attr("generic")).release().ptr();
     for (uint32_t i = 1; i < dtype_count; i++) {
         if (rows[i].kind == 'x') continue;
-        numpy.dtypes[i] = nb::handle(numpy.dtype)(rows[i].name).release().ptr();
+        const nb::object dtype = nb::handle(numpy.dtype)(rows[i].name);
+        numpy.swapped[i] = nb::object(dtype.attr("newbyteorder")()).release().ptr();
+        numpy.dtypes[i] = nb::object(dtype).release().ptr();
     }
 }
 
@@ -80,15 +82,45 @@ const char *dtype_name(sp_dtype dtype)
     return rows[dtype < dtype_count ? dtype : 0].name;
 }
 
+static bool is_same(PyObject *dtype, PyObject *known)
+{
+    if (known == nullptr) return false;
+    const int is = PyObject_RichCompareBool(dtype, known, Py_EQ);
+    if (is < 0) throw nb::python_error();
+    return is != 0;
+}
+
+/* SP_DTYPE_NONE: one that NumPy lacks, or that we lack. */
+static sp_dtype dtype_of_numpy(nb::handle dtype)
+{
+    for (uint32_t i = 1; i < dtype_count; i++) {
+        if (dtype.ptr() == numpy.dtypes[i]) return static_cast<sp_dtype>(i);
+    }
+    for (uint32_t i = 1; i < dtype_count; i++) {
+        const bool is =
+            is_same(dtype.ptr(), numpy.dtypes[i]) || is_same(dtype.ptr(), numpy.swapped[i]);
+        if (is) return static_cast<sp_dtype>(i);
+    }
+    return SP_DTYPE_NONE;
+}
+
+/* Of one that is of another library, as bfloat16 of ml_dtypes, its type has the name. That of
+ * others is computed by a module of NumPy that each use imports. */
+static nb::object name_of_numpy(nb::handle dtype)
+{
+    const bool is_foreign = nb::object(dtype.attr("isbuiltin")).equal(nb::int_(2));
+    if (is_foreign) return dtype.attr("type").attr("__name__");
+    return dtype.attr("name");
+}
+
 sp_dtype dtype_of(nb::handle object)
 {
     nb::object name = nb::borrow(object);
     if (!PyUnicode_Check(object.ptr())) {
         const nb::object dtype = nb::handle(numpy.dtype)(object);
-        for (uint32_t i = 1; i < dtype_count; i++) {
-            if (dtype.ptr() == numpy.dtypes[i]) return static_cast<sp_dtype>(i);
-        }
-        name = dtype.attr("name");
+        const sp_dtype known = dtype_of_numpy(dtype);
+        if (known != SP_DTYPE_NONE) return known;
+        name = name_of_numpy(dtype);
     }
     const char *text = text_of(name, "a dtype");
     for (uint32_t i = 1; i < dtype_count; i++) {

@@ -42,13 +42,22 @@ def is_lossless(source: str, target: str) -> bool:
     return target_bits - target_is_signed >= bits - is_signed and target_is_signed >= is_signed
 
 
-# The `name` of a dtype is computed by a module of NumPy that each use imports.
-_NAMES = {np.dtype(name): name for name in ["bool", *_INTEGERS, "float16", "float32", "float64"]}
+# By dtype, of both byte orders.
+_NAMES = {dtype: name for name in ["bool", *_INTEGERS, "float16", "float32", "float64"]
+          for dtype in (np.dtype(name), np.dtype(name).newbyteorder())}
+
+
+def _name_of(dtype):
+    """dtype.name, which a module of NumPy that each use imports computes: so it is used for none that we take."""
+    if dtype.isbuiltin == 2:  # of another library, as bfloat16 of ml_dtypes
+        return dtype.type.__name__
+    known = _NAMES.get(dtype) if dtype.kind in "biuf" else None  # others may have no hash
+    return known or dtype.name
 
 
 def _of_numpy(array):
     """(array, dtype); the elements of bfloat16 as uint16."""
-    name = _NAMES.get(array.dtype) or array.dtype.name
+    name = _name_of(array.dtype)
     if name == "bfloat16":  # of ml_dtypes
         return array.view(np.uint16), name
     return array, name

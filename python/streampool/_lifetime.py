@@ -30,6 +30,18 @@ def futures():
     return _futures
 
 
+_inspect = None
+
+
+def inspect_module():
+    """The module inspect, which the functions of operators need. It too takes long to import."""
+    global _inspect
+    if _inspect is None:
+        import inspect
+        _inspect = inspect
+    return _inspect
+
+
 _HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
@@ -41,3 +53,4 @@ def prepare_threads():
     """
     if not _HAS_GIL:
         futures().find_asyncio()
+        inspect_module()

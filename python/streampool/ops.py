@@ -8,6 +8,7 @@ operators without inputs, `opset` selects an older version. A call returns when 
 Raises TypeError, ValueError, Error.
 """
 from . import _core
+from ._lifetime import inspect_module
 
 _TYPES = {1: "float", 2: "int", 3: "str", 4: "array", 6: "floats", 7: "ints", 8: "strings"}
 _GRAPH = 5
@@ -34,7 +35,7 @@ def _describe(row):
 
 
 def _signature(attributes):
-    import inspect  # not by the import of the package, which it would make longer
+    inspect = inspect_module()
     kinds = inspect.Parameter
     keywords = [kinds(key, kinds.KEYWORD_ONLY, default=kinds.empty if is_required else None)
                 for key, _, is_required in attributes]

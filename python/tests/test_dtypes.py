@@ -36,6 +36,22 @@ def test_bfloat16_comes_as_a_tensor_and_goes_in_as_one():
         result.numpy()
 
 
+def test_the_byte_order_of_an_array_and_of_a_dtype_does_not_matter():
+    model = streampool.load(onnx_writer.unary("Identity", "float32", ["n"]))
+    for dtype in (">f4", "<f4", ">f2", ">i2"):
+        assert model(np.array([1, -2], dtype)).tolist() == [1, -2]
+    for dtype in (np.dtype(">f8"), np.dtype("<f8"), np.double):
+        assert streampool.tensor(np.float32([1, -2]), dtype).dtype == "float64"
+    assert streampool.tensor(np.int8([1]), np.longlong).dtype == "int64"
+
+
+@pytest.mark.skipif(not hasattr(np, "dtypes") or not hasattr(np.dtypes, "StringDType"), reason="NumPy before 2")
+def test_a_dtype_without_a_hash_is_named():
+    model = streampool.load(onnx_writer.unary("Identity", "float32", ["n"]))
+    with pytest.raises(TypeError, match="an array of StringDType"):
+        model(np.array(["a"], np.dtypes.StringDType(na_object=[])))
+
+
 @pytest.mark.parametrize("source", NUMPY)
 @pytest.mark.parametrize("target", NUMPY)
 def test_a_conversion_is_made_if_it_loses_nothing(source, target):

@@ -195,6 +195,7 @@ def test_without_a_lock_daemon_threads_import_nothing():
     out = run_python("""
 import asyncio.events, builtins, sys, threading
 import numpy as np, onnx_writer, streampool
+from numpy._core._rational_tests import rational
 del sys.modules["asyncio.events"]  # it is looked for until it is found
 model = streampool.load(onnx_writer.linear())
 queue = streampool.BatchQueue(model)
@@ -212,10 +213,17 @@ def use():
     t = streampool.tensor(x, np.float64)
     (t + 1).numpy(), (t + x.astype(np.float64)).numpy()
     streampool.from_dlpack(x.copy()), streampool.Stream().synchronize()
+    streampool.ops.Relu(t)
+    model(x.astype(">f4")), streampool.tensor(x, np.dtype(">f8"))
+    streampool.tensor(np.int8([1]), np.longlong)
+    try:
+        model(np.array([[rational(1)]]))
+    except TypeError as error:
+        done.append("an array of rational" in str(error))
     done.append(True)
 done = []
 thread = threading.Thread(target=use, daemon=True)
 thread.start(), thread.join()
 print(done, names)
 """)
-    assert out == "[True] []\n"
+    assert out == "[True, True] []\n"
