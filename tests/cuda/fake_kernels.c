@@ -6,6 +6,7 @@
 #include "device/cuda/cuda_command.h"
 #include "fake_cuda.h"
 #include "fake_nvrtc.h"
+#include "fake_signal.h"
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/lowering.h"
 #include "support/test.h"
@@ -33,19 +34,10 @@ static void report(void *const *bindings)
     *place = (sp_gpu_report){.number = number, .most = limit + (is_length ? 2 : 1)};
 }
 
-/* Not the CPU's, which is not instrumented: ThreadSanitizer is to see what the word publishes. */
-static void run_signal(void *const *bindings, const sp_flat_constants *k)
-{
-    uint64_t *counter = bindings[0];
-    sp_atomic_u64 *word = bindings[1];
-    *counter += (uint64_t)k->count;
-    sp_store_release(word, *counter);
-}
-
 static void run_kernel(sp_kernel_id id, void **params)
 {
     if (id == SP_KERNEL_ID_signal_done) {
-        run_signal(params[0], params[1]);
+        fake_signal_run(params[0], params[1]);
         return;
     }
     const sp_kernel *kernel = &sp__cpu_kernels(sp__cpu_isa_selected())[id];

@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
+#include "fake_signal.h"
 #include "gpu_fixture.h"
 #include "support/test.h"
 
@@ -24,9 +25,7 @@ static void fake_increment(const uint32_t grid[3], const uint32_t block[3], void
 static void fake_signal(const uint32_t grid[3], const uint32_t block[3], void **params)
 {
     (void)grid, (void)block;
-    uint64_t *counter = ((const bindings *)params[0])->at[0];
-    sp_atomic_u64 *word = ((const bindings *)params[0])->at[1];
-    sp_store_release(word, *counter += 1);
+    fake_signal_run(((const bindings *)params[0])->at, params[1]);
 }
 
 static const char image[] = "FAKE\nincrement 144 8\nsignal 144 8\n";
@@ -113,6 +112,18 @@ static void list_release(const words_case *c, sp_list *list)
     c->device->vtable->list_release(list);
 }
 
+static sp_list *open_with_list(words_case *c, bool signals)
+{
+    case_open(c);
+    return list_of(c, signals);
+}
+
+static void close_with_list(words_case *c, sp_list *list)
+{
+    list_release(c, list);
+    case_close(c);
+}
+
 static sp_point submit(const words_case *c, const sp_command *commands, uint32_t count)
 {
     sp_point point = {0};
@@ -143,8 +154,7 @@ static uint64_t calls_of_events(void)
 TEST(a_list_that_signals_is_done_without_a_call_of_the_driver)
 {
     words_case c;
-    case_open(&c);
-    sp_list *list = list_of(&c, true);
+    sp_list *list = open_with_list(&c, true);
     const uint64_t before = calls_of_events();
     for (uint32_t i = 1; i <= 50; i++) {
         const sp_point point = submit_list(&c, list);
@@ -154,28 +164,24 @@ TEST(a_list_that_signals_is_done_without_a_call_of_the_driver)
         CHECK(sp__point_poll(point));
     }
     CHECK_EQ_U64(calls_of_events(), before);
-    list_release(&c, list);
-    case_close(&c);
+    close_with_list(&c, list);
 }
 
 TEST(a_list_without_a_signal_is_done_by_an_event)
 {
     words_case c;
-    case_open(&c);
-    sp_list *list = list_of(&c, false);
+    sp_list *list = open_with_list(&c, false);
     const uint64_t before = calls_of_events();
     CHECK_OK(wait_for(submit_list(&c, list)));
     CHECK_EQ_U64(number_of(&c), 1);
     CHECK(calls_of_events() > before);
-    list_release(&c, list);
-    case_close(&c);
+    close_with_list(&c, list);
 }
 
 TEST(launches_of_one_list_in_flight_are_told_apart)
 {
     words_case c;
-    case_open(&c);
-    sp_list *list = list_of(&c, true);
+    sp_list *list = open_with_list(&c, true);
     sp_point points[8];
     fake_cuda_hold(true);
     for (uint32_t i = 0; i < SP_COUNT_OF(points); i++) {
@@ -188,8 +194,7 @@ TEST(launches_of_one_list_in_flight_are_told_apart)
         CHECK_OK(wait_for(points[i]));
         CHECK(number_of(&c) >= i + 1);
     }
-    list_release(&c, list);
-    case_close(&c);
+    close_with_list(&c, list);
 }
 
 /* The list is done, and its word raised, while what comes behind it is held. */
@@ -216,28 +221,24 @@ TEST(what_follows_a_list_in_its_submission_is_waited_for)
     sp_store_relaxed(number_at(&c), 0);
     check_held_behind(&c, (const sp_command[]){first, {.type = SP_COMMAND_LIST, .list = plain}}, 2);
     list_release(&c, plain);
-    list_release(&c, list);
-    case_close(&c);
+    close_with_list(&c, list);
 }
 
 TEST(a_submission_behind_that_of_a_list_is_waited_for)
 {
     words_case c;
-    case_open(&c);
-    sp_list *list = list_of(&c, true);
+    sp_list *list = open_with_list(&c, true);
     CHECK_OK(wait_for(submit_list(&c, list)));
     sp_store_relaxed(number_at(&c), 0);
     const sp_command commands[] = {increment(&c), increment(&c)};
     check_held_behind(&c, commands, 2);
-    list_release(&c, list);
-    case_close(&c);
+    close_with_list(&c, list);
 }
 
 TEST(another_queue_waits_for_a_list_on_the_gpu)
 {
     words_case c;
-    case_open(&c);
-    sp_list *list = list_of(&c, true);
+    sp_list *list = open_with_list(&c, true);
     words_case other = c; /* the same number */
     CHECK_OK(c.device->vtable->queue_create(c.device, 1, &(sp_queue_options){.is_batching = true},
                                             &other.queue));
@@ -259,8 +260,7 @@ TEST(another_queue_waits_for_a_list_on_the_gpu)
     fake_cuda_hold(false);
     CHECK_OK(wait_for(second));
     CHECK_EQ_U64(number_of(&c), 2);
-    list_release(&c, list);
-    case_close(&c);
+    close_with_list(&c, list);
 }
 
 TEST(a_list_that_is_issued_by_commands_leaves_its_signal_out)
@@ -280,8 +280,7 @@ TEST(a_list_that_is_issued_by_commands_leaves_its_signal_out)
     CHECK_OK(wait_for(submit_list(&c, list)));
     CHECK_EQ_U64(number_of(&c), 1);
     CHECK(sp_load_relaxed(&time) != 0);
-    list_release(&c, list);
-    case_close(&c);
+    close_with_list(&c, list);
 }
 
 TEST(words_are_used_again)
@@ -327,8 +326,7 @@ TEST(without_memory_for_a_word_a_list_is_done_by_an_event)
         CHECK_OK(wait_for(submit_list(&c, list)));
         CHECK_EQ_U64(number_of(&c), 1);
         CHECK(calls_of_events() > before);
-        list_release(&c, list);
-        case_close(&c);
+        close_with_list(&c, list);
     }
 }
 
@@ -370,8 +368,7 @@ TEST(a_list_whose_launch_failed_is_launched_again)
             CHECK_OK(wait_for(submit_list_with_slot(&c, list)));
             CHECK_EQ_U64(number_of(&c), n);
         }
-        list_release(&c, list);
-        case_close(&c);
+        close_with_list(&c, list);
     }
 }
 
@@ -385,8 +382,7 @@ TEST(a_launch_can_find_the_device_lost)
         fake_cuda_fail_call(calls[i], 1, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
         CHECK_STATUS(wait_for(submit_list_with_slot(&c, list)), SP_DEVICE_LOST);
         CHECK_MESSAGE(calls[i]);
-        list_release(&c, list);
-        case_close(&c);
+        close_with_list(&c, list);
     }
 }
 
@@ -395,8 +391,7 @@ TEST(a_fault_in_a_list_that_signals_is_seen_by_a_thread_that_looks_seldom)
 {
     enum { LOOKS = 100 };
     words_case c;
-    case_open(&c);
-    sp_list *list = list_of(&c, true);
+    sp_list *list = open_with_list(&c, true);
     CHECK_OK(wait_for(submit_list(&c, list)));
     fake_cuda_fail_kernel(1, CUDA_ERROR_ILLEGAL_ADDRESS);
     const sp_point point = submit_list(&c, list);
@@ -405,16 +400,14 @@ TEST(a_fault_in_a_list_that_signals_is_seen_by_a_thread_that_looks_seldom)
     fake_cuda_reset();
     REQUIRE(looks < LOOKS); /* else nothing ends the list */
     CHECK_STATUS(wait_for(point), SP_DEVICE_LOST);
-    list_release(&c, list);
-    case_close(&c);
+    close_with_list(&c, list);
 }
 
 /* The last one: a device whose list does not end cannot be closed. */
 TEST(a_fault_in_a_list_that_signals_ends_the_wait)
 {
     words_case c;
-    case_open(&c);
-    sp_list *list = list_of(&c, true);
+    sp_list *list = open_with_list(&c, true);
     CHECK_OK(wait_for(submit_list(&c, list)));
     fake_cuda_fail_kernel(1, CUDA_ERROR_ILLEGAL_ADDRESS);
     const sp_status status =
@@ -422,11 +415,7 @@ TEST(a_fault_in_a_list_that_signals_ends_the_wait)
     REQUIRE_EQ_INT(status, SP_DEVICE_LOST); /* else nothing ends the list */
     CHECK_MESSAGE("CUDA_ERROR_ILLEGAL_ADDRESS");
     CHECK_MESSAGE("kernel increment"); /* not the one that signals */
-    list_release(&c, list);
-    c.device->vtable->stop(c.device);
-    c.device->vtable->staging_destroy(&c.memory);
-    c.device->vtable->close(c.device);
-    fake_cuda_reset();
+    close_with_list(&c, list);
 }
 
 TEST_MAIN

@@ -32,6 +32,12 @@ static inline CUdeviceptr sp__cuda_address(const sp_binding *binding)
     return (CUdeviceptr)(uintptr_t)binding->memory->address + binding->offset;
 }
 
+/* Whether the dispatch tells that its list is done, with bindings of the device. */
+static inline bool sp__cuda_signals(const sp_kernel *kernel, uint32_t binding_count)
+{
+    return kernel->gpu != NULL && kernel->gpu->signals && binding_count == 0;
+}
+
 static inline bool sp__cuda_launch_is_empty(const sp_cuda_launch *launch)
 {
     return launch->shape.grid[0] == 0 || launch->shape.grid[1] == 0 || launch->shape.grid[2] == 0;

@@ -186,8 +186,7 @@ static sp_status builder_add_dispatch(builder *self, const sp_command *command)
 {
     sp_cuda_launch launch;
     sp_binding bindings[SP_MAX_BINDINGS];
-    const sp_gpu_kernel *gpu = command->kernel->gpu;
-    const bool signals = gpu != NULL && gpu->signals && command->binding_count == 0;
+    const bool signals = sp__cuda_signals(command->kernel, command->binding_count);
     if (signals && !builder_word_acquire(self)) return SP_OK;
     const bool has_slots = command_names_slots(command);
     for (uint32_t i = 0; i < command->binding_count; i++) {
@@ -341,10 +340,9 @@ static sp_status graph_instantiate(cuda_graph *graph, const sp_command *commands
         sp__cuda_check_on(device, SP_CUDA(cuGraphCreate)(&self.graph, 0), "cuGraphCreate", NULL));
     sp_status status = builder_add_all(&self, commands, count);
     for (uint32_t i = 0; i < count; i++) {
-        const sp_kernel *kernel =
-            commands[i].type == SP_COMMAND_DISPATCH ? commands[i].kernel : NULL;
-        const bool signals = kernel != NULL && kernel->gpu != NULL && kernel->gpu->signals;
-        if (kernel != NULL && !signals) graph->name = kernel->name;
+        if (commands[i].type != SP_COMMAND_DISPATCH) continue;
+        if (sp__cuda_signals(commands[i].kernel, commands[i].binding_count)) continue;
+        graph->name = commands[i].kernel->name;
     }
     sp__gpu_gate_close(&device->gpu.gate);
     /* Without a node if all commands were empty. */

@@ -36,8 +36,7 @@ static sp_status issue_dispatch(sp_cuda_queue *queue, const sp_record *record,
 {
     sp_cuda_device *device = sp__cuda_device_of(queue);
     sp_cuda_launch launch;
-    const sp_gpu_kernel *gpu = record->command.kernel->gpu;
-    if (gpu != NULL && gpu->signals && record->count == 0) return SP_OK; /* an event tells */
+    if (sp__cuda_signals(record->command.kernel, record->count)) return SP_OK; /* an event tells */
     SP_TRY(sp__cuda_launch_make(device, record->command.kernel, record->command.tiling.grid,
                                 bindings, record->count, sp__record_constants(record), &launch));
     if (sp__cuda_launch_is_empty(&launch)) return SP_OK;
