@@ -17,10 +17,11 @@ mark_as_advanced(SP_SYMBOLIZER)
 
 set(SP_TEST_ENVIRONMENT "")
 if(SP_SANITIZE OR SP_FUZZ)
+    # A program goes on after a data race otherwise, and may hang in what the race has left.
     set(SP_TEST_ENVIRONMENT
         "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
         "UBSAN_OPTIONS=print_stacktrace=1"
-        "TSAN_OPTIONS=second_deadlock_stack=1:history_size=4")
+        "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:history_size=4")
     if(SP_SYMBOLIZER)
         list(TRANSFORM SP_TEST_ENVIRONMENT APPEND ":external_symbolizer_path=${SP_SYMBOLIZER}")
     endif()

@@ -2,6 +2,7 @@
 /* Slow opening of GPUs: other threads open, use and shut down at the same time. */
 #include "fake_cuda.h"
 #include "runtime_fixture.h"
+#include "thread_list.h"
 
 typedef struct opener {
     const char *kind;
@@ -79,6 +80,7 @@ TEST(threads_that_open_one_gpu_at_the_same_time_get_one_device)
     sp_atomic_u32 returned = {0};
     for (int i = 0; i < OPENERS; i++) start(&openers[i], "cuda:0", &returned);
     await_retaining(1);
+    await_asleep("opener", OPENERS); /* in the driver, or until the first has opened it */
     fake_cuda_hold_retain(false);
     for (int i = 0; i < OPENERS; i++) {
         sp_thread_join(&openers[i].thread);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests that need a whole runtime: `make test L=runtime`
 add_library(sp_runtime_fixture OBJECT fixture/eager_calls.c fixture/runtime_calls.c
-    fixture/runtime_fixture.c fixture/runtime_gpu.c fixture/tensor_calls.c)
+    fixture/runtime_fixture.c fixture/runtime_gpu.c fixture/tensor_calls.c
+    fixture/thread_list.c)
 target_link_libraries(sp_runtime_fixture PUBLIC sp_test_support sp_gpu_fixture)
 target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/fixture)
 

@@ -2,10 +2,7 @@
 /* State that callbacks leave on the threads that run them: no stream, no current stream, no guard,
  * and only a few threads. */
 #include "runtime_fixture.h"
-
-#include <dirent.h>
-#include <stdio.h>
-#include <string.h>
+#include "thread_list.h"
 
 static void ask_for_current(void *ctx, sp_status status)
 {
@@ -59,23 +56,9 @@ static void ask_and_wait(void *ctx, sp_status status)
     raise_by_one(&self->left);
 }
 
-/* Threads of this process that are called sp-host. */
 static uint32_t host_thread_count(void)
 {
-    DIR *tasks = opendir("/proc/self/task");
-    if (tasks == NULL) return 0;
-    uint32_t count = 0;
-    for (const struct dirent *task = readdir(tasks); task != NULL; task = readdir(tasks)) {
-        char path[300];
-        char name[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
-        FILE *file = fopen(path, "r");
-        if (file == NULL) continue; /* has ended */
-        if (fgets(name, sizeof name, file) != NULL && strncmp(name, "sp-host", 7) == 0) count++;
-        fclose(file);
-    }
-    closedir(tasks);
-    return count;
+    return threads_called("sp-host").threads;
 }
 
 static void await_host_threads(uint32_t most)
