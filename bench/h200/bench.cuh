@@ -21,6 +21,9 @@
 // The choice of tiles once more, for the host. Calls of the first names would also find the other ones.
 #define sp_cuda_gemm_matrices sp_host_gemm_matrices
 #define sp_cuda_conv_images sp_host_conv_images
+#define sp_cuda_direct_rows sp_host_direct_rows
+#define sp_cuda_direct_pitch sp_host_direct_pitch
+#define sp_cuda_direct_bytes sp_host_direct_bytes
 #undef SP_OPS_CUDA_ARCH_TILES_H
 #undef SP_CUDA_FUNCTION
 #define SP_CUDA_FUNCTION static inline

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our convolution on the layers of a ResNet-50: microseconds for a kernel of a graph of equal ones, one
+// Our convolution on the layers of a ResNet-50 and of torch_resnet: microseconds for a kernel of a graph of equal ones, one
 // after the other, and the share of the multiply-adds that the GPU can do. Prints one JSON line per
 // case; bench/h200/bench_conv.py prints PyTorch's for the same layers.
 #include "layers.cuh"
@@ -10,6 +10,15 @@ static void launch(const sp_conv_constants &k, const sp_gpu_bindings &buffers, c
     const host::sp_cuda_tile tile = host::sp_cuda_conv_tile(&k, shared_bytes);
     sp_gpu_bindings bindings = buffers;
     const int64_t pixels = k.out_h * k.out_w, images = k.planes / k.filters;
+    if (tile.groups == 0 && tile.warps > 0 && tile.rows > 0) {
+        const unsigned across = bindings.tile[1] = tile.warps;
+        const dim3 grid((unsigned)host::sp_cuda_direct_parts(&k, across),
+                        (unsigned)((k.filters + tile.rows - 1) / tile.rows), (unsigned)images);
+        launch_early(k.stride_w == 2 ? sp_conv_direct_3_by_2_f32 : sp_conv_direct_3_f32, grid,
+                     SP_CUDA_DIRECT_THREADS, host::sp_cuda_direct_bytes(&k, across), stream,
+                     bindings, k);
+        return;
+    }
     if (tile.groups == 0 && tile.warps > 0) {
         const unsigned blocks = bindings.tile[1] = tile.warps;
         const int64_t tiles = (images * pixels + SP_CUDA_TEAM_ROWS - 1) / SP_CUDA_TEAM_ROWS *
@@ -47,7 +56,7 @@ int main()
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (const auto kernel : {sp_conv_small_f32, sp_conv_square_64_f32, sp_conv_square_128_f32,
-                              sp_conv_team_f32}) {
+                              sp_conv_direct_3_f32, sp_conv_direct_3_by_2_f32, sp_conv_team_f32}) {
         CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    (int)shared_bytes));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of a ResNet-50 that conv.cu and narrow_conv.cu measure.
+// The layers of a ResNet-50, then those of torch_resnet, that conv.cu and narrow_conv.cu measure.
 #pragma once
 
 #include "bench.cuh"
@@ -36,7 +36,10 @@ static const Layer layers[] = {{3, 64, 224, 7, 2},     {64, 64, 56, 1, 1},    {6
                                {128, 128, 56, 3, 2},   {128, 128, 28, 3, 1},  {128, 512, 28, 1, 1},
                                {512, 128, 28, 1, 1},   {256, 256, 28, 3, 2},  {256, 256, 14, 3, 1},
                                {256, 1024, 14, 1, 1},  {1024, 256, 14, 1, 1}, {512, 512, 14, 3, 2},
-                               {512, 512, 7, 3, 1},    {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1}};
+                               {512, 512, 7, 3, 1},    {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1},
+                               {3, 16, 32, 3, 1},      {16, 16, 32, 3, 1},    {16, 16, 32, 1, 1},
+                               {16, 32, 32, 3, 2},     {32, 32, 16, 3, 1},    {32, 64, 16, 3, 2},
+                               {64, 64, 8, 3, 1}};
 
 // Its part of a JSON line.
 static void print_layer(const Layer &layer, int64_t images)

@@ -89,6 +89,9 @@ void fake_kernels_begin(void)
     ADD_VARIANT(conv_f32, "conv_square_64_f32")
     ADD_VARIANT(conv_f32, "conv_square_128_f32")
     ADD_VARIANT(conv_f32, "conv_small_f32")
+    ADD_VARIANT(conv_f32, "conv_direct_3_f32")
+    ADD_VARIANT(conv_f32, "conv_direct_3_by_2_f32")
+    ADD_VARIANT(conv_f32, "conv_direct_5_f32")
 #define ADD_NARROW(type)                                                                           \
     ADD_VARIANT(gemm_narrow_##type, "gemm_narrow_deep_" #type)                                     \
     ADD_VARIANT(gemm_narrow_##type, "gemm_narrow_32_" #type)                                       \

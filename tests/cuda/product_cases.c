@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random calls of Einsum, and of products and convolutions of many segments
- * (docs/decisions/0002-bit-rules.md), which blocks may share in several rounds. */
+ * (docs/decisions/0002-bit-rules.md), which blocks may share in several rounds; convolutions whose
+ * windows share elements (docs/decisions/0086). */
 #include <string.h>
 
 #include "cuda/kernel_case_parts.h"
@@ -77,9 +78,43 @@ static void make_long_conv(data_random *random, kernel_case *c)
     add_conv(c, random, &w, images, groups, channels, filters);
 }
 
+static void fill_with(const sp_array *array, float value)
+{
+    float *at = array->data;
+    for (uint64_t i = 0; i < array->bytes / sizeof *at; i++) at[i] = value;
+}
+
+/* Of one segment, with windows of few columns; sometimes of enough images for all processors. */
+static void make_direct_conv(data_random *random, kernel_case *c)
+{
+    const int64_t images = one_in(random, 2) ? pick(random, 1, 3) : pick(random, 20, 50);
+    const int64_t groups = one_in(random, 4) ? 2 : 1, channels = pick(random, 2, 18);
+    const int64_t filters = one_in(random, 3) ? pick(random, 8, 40) : pick(random, 1, 4) * 8;
+    case_window w = {.spatial = one_in(random, 3) ? 1 : 2};
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        const bool is_last = i + 1 == w.spatial;
+        w.kernel[i] = is_last ? pick(random, 1, 2) * 2 + 1 : pick(random, 1, 4);
+        w.stride[i] = w.kernel[i] == 5 ? 1 : pick(random, 1, 2);
+        w.dilation[i] = 1;
+        w.pads[i] = pick(random, 0, w.kernel[i] - 1);
+        w.pads[w.spatial + i] = pick(random, 0, w.kernel[i] - 1);
+        w.in[i] = w.kernel[i] + pick(random, 0, w.spatial == 1 ? 90 : 14);
+    }
+    c->op = "Conv";
+    c->activation = pick_activation(random);
+    c->version = 11;
+    add_conv(c, random, &w, images, groups, channels, filters);
+    if (one_in(random, 6)) { /* products that round to -0; no sum is */
+        c->activation = SP_ACTIVATION_NONE;
+        static const float values[] = {1e-30f, -1e-30f, -0.0f};
+        for (uint32_t i = 0; i < c->input_count; i++) fill_with(&c->inputs[i], values[i]);
+    }
+}
+
 const kernel_case_kind product_case_kinds[] = {
     {"einsum", make_einsum, NULL},
     {"long gemm", make_long_gemm, NULL},
     {"long conv", make_long_conv, NULL},
+    {"direct conv", make_direct_conv, NULL},
     {0},
 };

@@ -19,7 +19,8 @@ static uint32_t largest_grid;
 static bool has_all_tiles;
 static uint32_t first_tile; /* the turns begin with it, where a product may have squares */
 static uint32_t turn;
-static uint32_t chain_runs, column_runs; /* of recurrent layers, by teams of either form */
+static uint32_t chain_runs, column_runs;  /* of recurrent layers, by teams of either form */
+static uint32_t direct_turn, direct_runs; /* of convolutions */
 
 #define ROW_TILES 18u /* 1, 2, 4 groups of 1 to 32 rows */
 /* Then the squares, and the tiles of several blocks, with clusters and without. */
@@ -79,6 +80,17 @@ static bool is_recurrent(const sp_gpu_kernel *gpu)
            gpu == kernels[SP_KERNEL_ID_rnn_f32].gpu;
 }
 
+/* Where a convolution has a direct form, every other time, with parts of any width. */
+static bool set_next_direct(const sp_conv_constants *k, sp_launch_shape *out)
+{
+    if (!sp_cuda_conv_has_direct(k) || direct_turn++ % 2 == 0) return false;
+    const uint32_t across = 1u << direct_turn / 2 % 7;
+    const sp_cuda_tile tile = {.warps = across, .rows = SP_CUDA_DIRECT_HEIGHT};
+    sp__cuda_launch_conv(k, &tile, out);
+    direct_runs++;
+    return true;
+}
+
 /* Where a product may have a variant for its size, every other time. */
 static void set_next_tile(const sp_gpu_kernel *gpu, const void *constants, sp_launch_shape *out)
 {
@@ -88,6 +100,7 @@ static void set_next_tile(const sp_gpu_kernel *gpu, const void *constants, sp_la
         return;
     }
     const bool is_gemm = gpu == sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32].gpu;
+    if (!is_gemm && set_next_direct(constants, out)) return;
     const sp_cuda_tile tile = next_tile(is_gemm || sp_cuda_conv_has_squares(constants));
     if (is_gemm) sp__cuda_launch_gemm(constants, &tile, out);
     else sp__cuda_launch_conv(constants, &tile, out);
@@ -175,10 +188,10 @@ TEST(emulated_kernels_have_the_bits_of_the_cpu)
 /* The kinds of calls with products; the other ones have no tiles. */
 static bool has_tiles(uint32_t kind)
 {
-    static const char *const names[] = {"gemm",      "matmul",     "narrow gemm", "narrow matmul",
-                                        "conv",      "sequences",  "layer forms", "team layers",
-                                        "lstm",      "gru",        "rnn",         "long gemm",
-                                        "long conv", "narrow conv"};
+    static const char *const names[] = {"gemm",      "matmul",      "narrow gemm", "narrow matmul",
+                                        "conv",      "sequences",   "layer forms", "team layers",
+                                        "lstm",      "gru",         "rnn",         "long gemm",
+                                        "long conv", "narrow conv", "direct conv"};
     for (size_t i = 0; i < SP_COUNT_OF(names); i++) {
         if (strcmp(kernel_case_kind_name(kind), names[i]) == 0) return true;
     }
@@ -198,6 +211,7 @@ TEST(each_tile_of_a_product_has_the_bits_of_the_cpu)
     CHECK(turn > 5 * ROW_TILES);
     CHECK(chain_runs > 20);
     CHECK(column_runs > 5);
+    CHECK(direct_runs > 20);
 #define CHECK_RUNS(kernel, constants, launch) CHECK(compare.runs[SP_KERNEL_ID_##kernel] > 20);
     SP_CUDA_TILED_LIST(CHECK_RUNS)
 #undef CHECK_RUNS

@@ -102,11 +102,25 @@ static void set_conv_square(const sp_conv_constants *k, int64_t side, sp_launch_
         side == 64 ? &sp__cuda_variant_conv_square_64_f32 : &sp__cuda_variant_conv_square_128_f32;
 }
 
+static void set_conv_direct(const sp_conv_constants *k, uint32_t across, sp_launch_shape *out)
+{
+    sp__cuda_set_grid(sp_cuda_direct_parts(k, across),
+                      sp_cuda_tiles(k->filters, SP_CUDA_DIRECT_HEIGHT),
+                      sp_cuda_conv_images(k) * k->groups, out);
+    out->block[0] = SP_CUDA_DIRECT_THREADS;
+    out->shared_bytes = (uint32_t)sp_cuda_direct_bytes(k, across);
+    out->tile[1] = across;
+    out->variant = k->kernel_w == 5   ? &sp__cuda_variant_conv_direct_5_f32
+                   : k->stride_w == 2 ? &sp__cuda_variant_conv_direct_3_by_2_f32
+                                      : &sp__cuda_variant_conv_direct_3_f32;
+}
+
 void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
                           sp_launch_shape *out)
 {
     if (tile->groups == 0) {
-        if (tile->warps > 0) set_conv_team(k, tile->warps, out);
+        if (tile->warps > 0 && tile->rows > 0) set_conv_direct(k, tile->warps, out);
+        else if (tile->warps > 0) set_conv_team(k, tile->warps, out);
         else set_conv_square(k, tile->rows, out);
         return;
     }

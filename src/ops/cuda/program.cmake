@@ -158,7 +158,8 @@ sp_add_cuda_program(core
     cuda/gemm/square_matrix.cuh
     cuda/gemm/gemm.cu
     cuda/conv/conv.cu
-    cuda/conv/square.cu)
+    cuda/conv/square.cu
+    cuda/conv/direct.cu)
 sp_add_cuda_program(math
     elementwise_list.h
     fused_constants.h

@@ -171,11 +171,55 @@ static inline uint32_t sp_cuda_conv_blocks(const sp_conv_constants *k, int64_t s
     return tiles * blocks >= least && tiles * blocks <= most ? (uint32_t)blocks : 0;
 }
 
+/* Has it a direct form? Sums are one chain there, and windows have a width that is compiled. */
+static inline int sp_cuda_conv_has_direct(const sp_conv_constants *k)
+{
+    const int has_width = (k->kernel_w == 3 && (k->stride_w == 1 || k->stride_w == 2)) ||
+                          (k->kernel_w == 5 && k->stride_w == 1);
+    return sp_cuda_conv_is_small(k) && has_width && k->kernel_h <= 5 && k->stride_h <= 2 &&
+           k->dilation_h == 1 && k->dilation_w == 1 &&
+           k->channels * k->kernel_h * k->kernel_w <= k->segment &&
+           sp_cuda_conv_images(k) * k->groups <= SP_CUDA_MAX_OUTER_BLOCKS &&
+           k->filters <= (int64_t)SP_CUDA_MAX_OUTER_BLOCKS * SP_CUDA_DIRECT_HEIGHT;
+}
+
+/* Words across the parts of an image: those of a row, up to all of a block. */
+static inline int64_t sp_cuda_direct_across(const sp_conv_constants *k)
+{
+    int64_t across = 1;
+    while (across < SP_CUDA_DIRECT_WORDS && across * SP_CUDA_DIRECT_COLUMNS < k->out_w) across *= 2;
+    return across;
+}
+
+/* Parts of an image. */
+static inline int64_t sp_cuda_direct_parts(const sp_conv_constants *k, int64_t across)
+{
+    return sp_cuda_tiles(k->out_w, across * SP_CUDA_DIRECT_COLUMNS) *
+           sp_cuda_tiles(k->out_h, SP_CUDA_DIRECT_WORDS / across);
+}
+
+/* Are there enough blocks of the direct form, and are they mostly full? */
+static inline int sp_cuda_conv_is_direct(const sp_conv_constants *k, int64_t shared_bytes)
+{
+    if (!sp_cuda_conv_has_direct(k)) return 0;
+    const int64_t across = sp_cuda_direct_across(k), parts = sp_cuda_direct_parts(k, across);
+    const int64_t heights = sp_cuda_tiles(k->filters, SP_CUDA_DIRECT_HEIGHT);
+    const int64_t outputs =
+        parts * heights * SP_CUDA_DIRECT_WORDS * SP_CUDA_DIRECT_COLUMNS * SP_CUDA_DIRECT_HEIGHT;
+    return parts * heights * k->groups * sp_cuda_conv_images(k) >= SP_CUDA_ENOUGH_BLOCKS &&
+           k->out_h * k->out_w * k->filters >= outputs / 2 &&
+           sp_cuda_direct_bytes(k, across) <= shared_bytes;
+}
+
 /* The tile of a convolution, whose rows are filters and whose columns are pixels: of all images for
  * squares. */
 static inline sp_cuda_tile sp_cuda_conv_tile(const sp_conv_constants *k, int64_t shared_bytes)
 {
     const int64_t pixels = k->out_h * k->out_w, depth = k->channels * k->kernel_h * k->kernel_w;
+    if (sp_cuda_conv_is_direct(k, shared_bytes)) {
+        const sp_cuda_tile tile = {0, (uint32_t)sp_cuda_direct_across(k), SP_CUDA_DIRECT_HEIGHT};
+        return tile;
+    }
     const uint32_t blocks = sp_cuda_conv_has_squares(k) ? sp_cuda_conv_blocks(k, shared_bytes) : 0;
     if (blocks > 0) return sp_cuda_team_tile(blocks);
     const int64_t side =

@@ -16,6 +16,9 @@
     X(gemm_square_64_f32)                                                                          \
     X(conv_square_128_f32)                                                                         \
     X(conv_square_64_f32)                                                                          \
+    X(conv_direct_3_f32)                                                                           \
+    X(conv_direct_3_by_2_f32)                                                                      \
+    X(conv_direct_5_f32)                                                                           \
     X(conv_small_f32)
 #define SP_CUDA_CLUSTER_LIST(X)                                                                    \
     X(gemm_pair_f32, SP_CUDA_PAIR)                                                                 \
@@ -140,7 +143,8 @@ SP_CUDA_FUNCTION bool sp_cuda_copy_has_words(const sp_copy_constants *k)
  * of SP_CUDA_WARPS / groups warps, so that the chains of a deep product wait less for each other.
  * With no groups it is a square of `rows` rows and columns, of all segments in turn; or, if there
  * are `warps`, a tile of SP_CUDA_TEAM_OUTPUTS outputs whose segments so many blocks of a cluster
- * share. */
+ * share; or, with both, a direct convolution of `rows` filters whose parts of images are `warps`
+ * words wide. */
 typedef struct sp_cuda_tile {
     uint32_t groups, warps, rows;
 } sp_cuda_tile;
@@ -222,5 +226,38 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
 
 /* The table of a convolution's taps, before it. */
 #define SP_CUDA_TAPS_BYTES (SP_CONV_MAX_SEGMENT * 12)
+
+/* A direct convolution (conv/direct.cu). A thread has so many filters of so many neighbouring
+ * pixels, a word; a block so many words and filters; channels are loaded so many at a time, while
+ * those before them are computed. */
+#define SP_CUDA_DIRECT_THREADS 128
+#define SP_CUDA_DIRECT_FILTERS 8
+#define SP_CUDA_DIRECT_COLUMNS 4
+#define SP_CUDA_DIRECT_WORDS 64
+#define SP_CUDA_DIRECT_HEIGHT                                                                      \
+    (SP_CUDA_DIRECT_THREADS / SP_CUDA_DIRECT_WORDS * SP_CUDA_DIRECT_FILTERS)
+#define SP_CUDA_DIRECT_CHANNELS 4
+/* Elements of a row that a thread reads, by fours, for windows of `width` columns. */
+#define SP_CUDA_DIRECT_REACH(width, step)                                                          \
+    (((SP_CUDA_DIRECT_COLUMNS - 1) * (step) + (width) + 3) / 4 * 4)
+
+/* Rows of the input that a block has, and floats from one to the next, of a part `across` words
+ * wide. */
+SP_CUDA_FUNCTION int64_t sp_cuda_direct_rows(const sp_conv_constants *k, int64_t across)
+{
+    return (SP_CUDA_DIRECT_WORDS / across - 1) * k->stride_h + k->kernel_h;
+}
+SP_CUDA_FUNCTION int64_t sp_cuda_direct_pitch(const sp_conv_constants *k, int64_t across)
+{
+    return (across - 1) * SP_CUDA_DIRECT_COLUMNS * k->stride_w +
+           SP_CUDA_DIRECT_REACH(k->kernel_w, k->stride_w);
+}
+/* Shared memory: two chunks of an image and of weights. */
+SP_CUDA_FUNCTION int64_t sp_cuda_direct_bytes(const sp_conv_constants *k, int64_t across)
+{
+    const int64_t image = sp_cuda_direct_rows(k, across) * sp_cuda_direct_pitch(k, across);
+    const int64_t weights = k->kernel_h * k->kernel_w * SP_CUDA_DIRECT_HEIGHT;
+    return 2 * SP_CUDA_DIRECT_CHANNELS * (image + weights) * 4;
+}
 
 #endif
