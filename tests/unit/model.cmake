@@ -41,6 +41,8 @@ foreach(suite IN ITEMS
         LINKS sp_model_fixture TIMEOUT 120)
 endforeach()
 
+sp_add_test(test_conv_direct SOURCES ops/cuda/test_conv_direct.c LABELS ops)
+
 # It compiles all programs of CUDA kernels, if there is a compiler.
 sp_add_test(test_cuda_kernels SOURCES ops/cuda/test_cuda_kernels.c LABELS ops
     LINKS sp_model_fixture TIMEOUT 300)
