@@ -13,6 +13,10 @@
  * takes longer than its bytes. */
 void sp_pages_prefer_huge(void *address, uint64_t bytes);
 
+/* Gives whole pages of the range back to the system; they read as zeros afterwards. Of private
+ * memory. */
+void sp_pages_discard(void *address, uint64_t bytes);
+
 /* Zeroed pages, huge ones if the system has them, or NULL; counts as an allocation for
  * sp_heap_fail_after. */
 void *sp_pages_map(uint64_t bytes);

@@ -142,8 +142,10 @@ typedef struct sp_graph {
 /* Loads a model from the bytes of its file. Errors: as sp__onnx_read, SP_UNSUPPORTED naming op and
  * version, SP_CORRUPT naming node and value. */
 sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out);
-/* The same for a file of `folder`, where the data of initializers may be in files beside it. NULL:
- * no folder. */
+/* The same for a file of `folder`, where the data of initializers may be in files beside it. The
+ * bytes are a copy of the file that is freed next: pages of them go back to the system when the
+ * weights there have been copied, so that a load does not take twice the memory of a large model.
+ * NULL: no folder, and bytes that are only read. */
 sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len,
                             const sp_graph **out);
 void sp__graph_destroy(const sp_graph *graph);

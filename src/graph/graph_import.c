@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
+#include "base/pages.h"
 #include "graph/graph_build.h"
 #include "ops/registry.h"
 
@@ -103,6 +104,14 @@ static sp_status import_outputs(sp_graph_builder *builder)
 
 /* ---- initializers: of the main graph values 0 to initializer_count - 1 ---- */
 
+/* The values have been copied, and only those of functions are read again, by the next call. */
+static void discard_values(const sp_graph_builder *builder, const sp_onnx_tensor *tensor)
+{
+    if (builder->folder == NULL || builder->scope != &builder->main) return;
+    if (tensor->storage != SP_ONNX_RAW) return;
+    sp_pages_discard((void *)(uintptr_t)tensor->content.ptr, tensor->content.len);
+}
+
 static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_tensor *tensor)
 {
     uint32_t index = 0;
@@ -120,6 +129,7 @@ static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_ten
         sp__array_deinit(&array);
         return status;
     }
+    discard_values(builder, tensor);
     sp_graph_value *value = &builder->values[index];
     value->is_constant = true;
     value->dtype = tensor->dtype;

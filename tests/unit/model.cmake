@@ -26,6 +26,7 @@ foreach(suite IN ITEMS
     ops/cpu:kernel_bits ops/cpu:reduce_rows ops/cpu:gemm_strided ops/cpu:gemm_narrow ops/cpu:tiling
     ops/cpu:conv_tiles ops/cpu:copy_strided ops/cpu:conv_pool
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm graph:graph_pad
+    graph:graph_pages
     plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse
     plan:plan_fuse_norm plan:plan_fuse_gate plan:plan_fuse_look_up plan:plan_fuse_moments
     plan:plan_fuse_attention plan:plan_fuse_masks plan:fused_graphs

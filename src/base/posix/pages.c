@@ -43,6 +43,16 @@ void sp_pages_prefer_huge(void *address, uint64_t bytes)
     (void)madvise((char *)address + before, (size_t)(bytes - before - after), MADV_HUGEPAGE);
 }
 
+void sp_pages_discard(void *address, uint64_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = (uintptr_t)address, last = first + (uintptr_t)bytes;
+    const uintptr_t before = -first % page, after = last % page;
+    if (before + after >= bytes) return;
+    /* Pages that are locked in memory stay. */
+    (void)madvise((char *)address + before, (size_t)(bytes - before - after), MADV_DONTNEED);
+}
+
 void sp_pages_unmap(void *address, uint64_t bytes)
 {
     munmap(address, (size_t)bytes);

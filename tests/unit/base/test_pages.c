@@ -69,6 +69,24 @@ TEST(unmapped_pages_go_back_to_the_system)
     CHECK_EQ_INT(errno, ENOMEM);
 }
 
+TEST(whole_pages_of_a_range_are_discarded)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    unsigned char *pages = sp_pages_map(4 * page);
+    REQUIRE(pages != NULL);
+    memset(pages, 7, 4 * page);
+    sp_pages_discard(pages + 1, page); /* no whole page */
+    sp_pages_discard(pages + 5, 0);
+    for (uint64_t i = 0; i < 4 * page; i++) REQUIRE(pages[i] == 7);
+    sp_pages_discard(pages + 1, 2 * page + 3); /* the second page */
+    for (uint64_t i = 0; i < 4 * page; i++) {
+        REQUIRE(pages[i] == (i >= page && i < 2 * page ? 0 : 7));
+    }
+    sp_pages_discard(pages + page, 3 * page);
+    for (uint64_t i = page; i < 4 * page; i++) REQUIRE(pages[i] == 0);
+    sp_pages_unmap(pages, 4 * page);
+}
+
 TEST(no_bytes_and_too_many_bytes_give_nothing)
 {
     CHECK(sp_pages_map(0) == NULL);
