@@ -221,25 +221,14 @@ static uint64_t row_cost(const measure *m)
     return m->wake_ns > one_by_one ? m->wake_ns : one_by_one;
 }
 
-/* Batches of one plan in flight on a device that computes beside the processors. With fewer, few
- * callers are slower than without batches; with more, many callers are. Runs that take so long that
- * nothing else shows keep the device busy with fewer, which are larger. */
-#define OWN_SLOTS 8
-#define LONG_OWN_SLOTS 5
-#define LONG_OWN_NS 300000u
-
-static uint32_t own_slot_count(const measure *m)
-{
-    return m->lone_ns < LONG_OWN_NS ? OWN_SLOTS : LONG_OWN_SLOTS;
-}
-
 /* On a device that has its own memory, which computes by itself. */
 static sp_status slots_create(const measure *m)
 {
     if (m->model->flow.limit != 0) return SP_OK; /* it counts on the device's slots */
     sp_run_slots *slots = sp_aligned_malloc(SP_CACHE_LINE, sizeof *slots);
     if (slots == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for run slots");
-    sp__run_slots_init(slots, own_slot_count(m), own_slot_count(m));
+    const uint32_t count = sp__batches_in_flight(m->lone_ns);
+    sp__run_slots_init(slots, count, count);
     sp_mutex_lock(&slots->lock);
     slots->own.most_queued = m->model->flow.most_queued;
     sp_mutex_unlock(&slots->lock);
@@ -393,7 +382,7 @@ static sp_status plans_fill(measure *m)
     m->is_host = device->dev->vtable->staging_create == NULL;
     m->width = device->dev->limits.width;
     m->queue_count = sp__submit_queues_count(device);
-    m->slot_count = m->is_host ? device->dev->limits.run_slots : OWN_SLOTS;
+    m->slot_count = m->is_host ? device->dev->limits.run_slots : SP_BATCHES_IN_FLIGHT;
     m->queue_limit = m->queue_count + m->slot_count;
     return buckets_make(m);
 }

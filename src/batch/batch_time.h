@@ -18,6 +18,13 @@ typedef struct sp_batch_time {
  * the runs. */
 sp_status sp__batch_time_measure(const sp_batch *batch, const sp_batch *lone, sp_batch_time *out);
 
+/* Batches of one plan in flight on a device that computes beside the processors, if a run of one
+ * row takes so long. With fewer, few callers are slower than without batches; with more, many
+ * callers are. Runs that take so long that nothing else shows keep the device busy with fewer,
+ * which are larger. */
+#define SP_BATCHES_IN_FLIGHT 8 /* at most */
+uint32_t sp__batches_in_flight(uint64_t lone_ns);
+
 /* The turn whose ratio of the two times is the median; reorders them. count > 0, times below 4 s.
  */
 sp_batch_time sp__batch_time_median(sp_batch_time *turns, uint32_t count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several turns tells what a batch takes beside a run. */
+/* Which of several turns tells what a batch takes beside a run, and what follows from a run's time.
+ */
 #include "batch/batch_time.h"
 
 #include "support/test.h"
@@ -26,6 +27,14 @@ TEST(a_turn_that_was_disturbed_does_not_count)
     const sp_batch_time median = sp__batch_time_median(turns, 5);
     CHECK_EQ_U64(median.batch_ns, 20);
     CHECK_EQ_U64(median.lone_ns, 10);
+}
+
+TEST(fewer_batches_of_long_runs_are_in_flight)
+{
+    CHECK_EQ_INT(sp__batches_in_flight(0), 8);
+    CHECK_EQ_INT(sp__batches_in_flight(299999), 8);
+    CHECK_EQ_INT(sp__batches_in_flight(300000), 5);
+    CHECK_EQ_INT(sp__batches_in_flight(UINT64_MAX), 5);
 }
 
 TEST_MAIN
