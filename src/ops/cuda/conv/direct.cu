@@ -7,38 +7,41 @@
 
 /* What a block computes. */
 struct sp_direct_tile {
-    const float *x;  /* the group's first channel of the image */
-    const float *w;  /* the first filter */
-    int first_row, first_column;          /* of the input; may be in the padding */
-    int in_rows, in_columns, pitch;       /* of a channel in shared memory */
-    int filters;                          /* from the first on; there may be fewer of the tile */
-    int taps, depth;                      /* of a channel, of all */
+    const float *x;                 /* the group's first channel of the image */
+    const float *w;                 /* the tile's first filter */
+    int first_row, first_column;    /* of the input; may be in the padding */
+    int in_rows, in_columns, pitch; /* of a channel in shared memory */
+    int filters;                    /* that the group has from the first on */
+    int taps, depth;                /* of a channel; of all */
 };
 
-/* Channels of a chunk to [channel][row][pitch]; zeros outside. A warp copies rows. */
+/* The channels of a chunk to [channel][row][pitch]; zeros outside the image. Warps take turns with the
+ * rows. */
 SP_CUDA_FUNCTION void sp_direct_load_image(const sp_conv_constants &k, const sp_direct_tile &tile,
                                            int channel, float *to)
 {
     constexpr int warps = SP_CUDA_DIRECT_THREADS / SP_CUDA_LANES;
     const int height = (int)k.in_h, width = (int)k.in_w, channels = (int)k.channels;
-    int row = (int)threadIdx.x / SP_CUDA_LANES, of_chunk = 0;
-    while (true) {
-        for (; row >= tile.in_rows; row -= tile.in_rows) of_chunk++;
-        if (of_chunk >= SP_CUDA_DIRECT_CHANNELS || channel + of_chunk >= channels) return;
+    const int left = channels - channel;
+    const int count = left < SP_CUDA_DIRECT_CHANNELS ? left : SP_CUDA_DIRECT_CHANNELS;
+    int c = 0;
+#pragma unroll 1
+    for (int row = (int)threadIdx.x / SP_CUDA_LANES;; row += warps) {
+        for (; row >= tile.in_rows; row -= tile.in_rows) c++;
+        if (c >= count) return;
         const int y = tile.first_row + row;
         const bool has_row = y >= 0 && y < height;
-        const float *from = tile.x + ((channel + of_chunk) * height + y) * width + tile.first_column;
-        float *place = to + (of_chunk * tile.in_rows + row) * tile.pitch;
+        const float *from = tile.x + ((channel + c) * height + y) * width + tile.first_column;
+        float *place = to + (c * tile.in_rows + row) * tile.pitch;
 #pragma unroll 1
         for (int i = sp_lane(); i < tile.in_columns; i += SP_CUDA_LANES) {
             const int column = tile.first_column + i;
             sp_copy_float_if(has_row && column >= 0 && column < width, place + i, from + i);
         }
-        row += warps;
     }
 }
 
-/* Their weights to [tap][filter]; zeros where there are none. */
+/* Their weights to [tap][filter]; zeros for filters that the group does not have. */
 SP_CUDA_FUNCTION void sp_direct_load_weights(const sp_direct_tile &tile, int channel, float *to)
 {
     constexpr int filters = SP_CUDA_DIRECT_HEIGHT;
