@@ -175,8 +175,8 @@ def looped(call, workers, seconds):
             raise
 
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(work) for _ in range(workers)]
         try:
+            futures = [pool.submit(work) for _ in range(workers)]
             begin.wait()
             start = time.perf_counter()
             time.sleep(seconds)

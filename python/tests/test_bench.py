@@ -64,12 +64,18 @@ def test_a_bad_argument_is_refused_before_anything_is_measured(name, value, said
     assert said in done.stderr and "Traceback" not in done.stderr
 
 
+def heed_interrupts():
+    """Of a new process: a shell's jobs in the background ignore interrupts, and so do all that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupt_ends_the_program():
     """The workers of a window loop until it is over."""
     if not (DATA / "models" / "torch_linear").is_dir():
         pytest.skip("the shared data is not beside the checkout")
     with subprocess.Popen([sys.executable, "-B", PROGRAM, "--models", "torch_linear", "--workers", "2", "--seconds",
-                           "600"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+                           "600"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=heed_interrupts) as program:
         try:
             tasks = pathlib.Path(f"/proc/{program.pid}/task")
             assert program.stdout.readline() != ""  # the head of the table
