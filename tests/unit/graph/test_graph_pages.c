@@ -30,13 +30,11 @@ static writer product_file(void)
 
 static bool has_weights(const sp_graph *graph)
 {
-    for (uint32_t i = 0; i < graph->weight_count; i++) {
-        if (graph->weights[i].bytes == sizeof weights &&
-            memcmp(graph->weights[i].data, weights, sizeof weights) == 0) {
-            return true;
-        }
-    }
-    return false;
+    if (graph->weight_count != 1 || graph->weights[0].bytes != sizeof weights) return false;
+    const float *kept = graph->weights[0].data;
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < SIDE * SIDE; i++) same += kept[i] == weights[i];
+    return same == SIDE * SIDE;
 }
 
 /* Bytes of the copy that are not the file's any more: zeros. */

@@ -234,8 +234,7 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
 #define SP_CUDA_DIRECT_FILTERS 8
 #define SP_CUDA_DIRECT_COLUMNS 4
 #define SP_CUDA_DIRECT_WORDS 64
-#define SP_CUDA_DIRECT_HEIGHT                                                                      \
-    (SP_CUDA_DIRECT_THREADS / SP_CUDA_DIRECT_WORDS * SP_CUDA_DIRECT_FILTERS)
+#define SP_CUDA_DIRECT_HEIGHT 16
 #define SP_CUDA_DIRECT_CHANNELS 4
 /* Elements of a row that a thread reads, by fours, for windows of `width` columns. */
 #define SP_CUDA_DIRECT_REACH(width, step)                                                          \
@@ -257,7 +256,7 @@ SP_CUDA_FUNCTION int64_t sp_cuda_direct_bytes(const sp_conv_constants *k, int64_
 {
     const int64_t image = sp_cuda_direct_rows(k, across) * sp_cuda_direct_pitch(k, across);
     const int64_t weights = k->kernel_h * k->kernel_w * SP_CUDA_DIRECT_HEIGHT;
-    return 2 * SP_CUDA_DIRECT_CHANNELS * (image + weights) * 4;
+    return (image + weights) * SP_CUDA_DIRECT_CHANNELS * 2 * 4;
 }
 
 #endif

@@ -5,6 +5,10 @@
  * pixels, whose windows share what it has read. A sum is one chain, in the order of any other
  * convolution: (channel, kernel row, kernel column). */
 
+static_assert(SP_CUDA_DIRECT_THREADS / SP_CUDA_DIRECT_WORDS * SP_CUDA_DIRECT_FILTERS ==
+                  SP_CUDA_DIRECT_HEIGHT,
+              "threads have all filters of a block");
+
 /* What a block computes. */
 struct sp_direct_tile {
     const float *x;                 /* the group's first channel of the image */
