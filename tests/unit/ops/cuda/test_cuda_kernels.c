@@ -526,6 +526,7 @@ typedef struct nvrtc {
     int (*log)(void *, char *);
     int (*binary_size)(void *, size_t *);
     int (*binary)(void *, char *);
+    int (*destroy)(void **);
 } nvrtc;
 
 static bool find(void *library, const char *name, void *out)
@@ -548,7 +549,8 @@ static bool load_nvrtc(nvrtc *out)
            find(library, "nvrtcGetProgramLogSize", &out->log_size) &&
            find(library, "nvrtcGetProgramLog", &out->log) &&
            find(library, "nvrtcGetCUBINSize", &out->binary_size) &&
-           find(library, "nvrtcGetCUBIN", &out->binary);
+           find(library, "nvrtcGetCUBIN", &out->binary) &&
+           find(library, "nvrtcDestroyProgram", &out->destroy);
 }
 
 static bool has_entry(const char *binary, size_t bytes, const char *entry)
@@ -585,6 +587,7 @@ static void compile_program(const nvrtc *rtc, const sp_gpu_program *of)
     SP_CUDA_CELL_VARIANT_LIST(CHECK_ENTRY)
 #undef CHECK_ENTRY
     free(binary);
+    CHECK_EQ_INT(rtc->destroy(&program), 0);
 }
 
 TEST(nvrtc_compiles_every_entry)
