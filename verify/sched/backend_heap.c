@@ -168,6 +168,15 @@ void sp_pages_prefer_huge(void *address, uint64_t bytes)
     (void)bytes;
 }
 
+/* Of whole pages, as the system does. */
+void sp_pages_discard(void *address, uint64_t bytes)
+{
+    const uintptr_t first = (uintptr_t)address, last = first + (uintptr_t)bytes;
+    const uintptr_t before = -first % PAGE_BYTES, after = last % PAGE_BYTES;
+    if (before + after >= bytes) return;
+    memset((char *)address + before, 0, (size_t)(bytes - before - after));
+}
+
 void sp_pages_unmap(void *address, uint64_t bytes)
 {
     (void)bytes;
