@@ -313,28 +313,67 @@ static void check_very_short(world *w, uint64_t shortest)
     w->queue->history.has_sharer = false;
 }
 
-/* Ten dispatches of which sharing has saved so much each; long enough to be judged. Each begins so
- * long after the last one. */
-static bool shares_after_saving(world *w, uint64_t shortest, uint64_t saved_ns, uint64_t pause_ns)
+#define MILLISECOND 1000000u
+
+/* Dispatches of which sharing has saved so much each, for so many judgements of their class. Each
+ * begins so long after the last one. */
+static void share_and_save(world *w, uint64_t ns, uint64_t saved_ns, uint64_t idle_ns,
+                           uint32_t judgements)
 {
-    w->queue->history.has_sharer = true;
-    for (uint32_t i = 0; i < 10; i++) {
-        sp_clock_sleep(shortest + pause_ns);
-        sp__queue_judge_sharing(w->queue, shortest, shortest - saved_ns);
+    const bool is_very_short = ns < w->device->options.share_ns;
+    const sp_share_trial *trial = &w->queue->history.trials[is_very_short ? 0 : 1];
+    const uint32_t end = trial->judgements + judgements;
+    while (trial->judgements < end) {
+        sp_clock_sleep(ns + idle_ns);
+        sp__queue_judge_sharing(w->queue, ns, ns - saved_ns);
     }
-    const bool is_shared = sp__queue_shares(w->queue, shortest);
-    w->queue->history = (sp_share_history){0};
-    return is_shared;
 }
 
-static void check_saving(world *w, uint64_t shortest)
+static bool shares_after(world *w, uint64_t ns, uint64_t wait_ns)
+{
+    sp_clock_sleep(wait_ns);
+    w->queue->history.has_sharer = true;
+    return sp__queue_shares(w->queue, ns);
+}
+
+/* Whether such dispatches are shared after some judgements, and the pause in which they are timed.
+ */
+static bool pays(world *w, uint64_t ns, uint64_t saved_ns, uint64_t idle_ns)
+{
+    w->queue->history = (sp_share_history){0};
+    share_and_save(w, ns, saved_ns, idle_ns, 4);
+    return shares_after(w, ns, 3 * MILLISECOND);
+}
+
+static void check_saving(world *w, uint64_t ns)
 {
     sp_store_relaxed(&w->free_slots.word, 2);
-    SP_SCHED_ASSERT(shares_after_saving(w, shortest, shortest / 4, 0));
-    SP_SCHED_ASSERT(!shares_after_saving(w, shortest, shortest / 32, 0));
+    SP_SCHED_ASSERT(pays(w, ns, ns / 4, 0));
+    SP_SCHED_ASSERT(!pays(w, ns, ns / 32, 0));
     /* A core has been kept awake for a part of each pause only. */
-    SP_SCHED_ASSERT(shares_after_saving(w, shortest, shortest / 4, 100 * shortest));
-    SP_SCHED_ASSERT(!shares_after_saving(w, shortest, shortest / 16, 100 * shortest));
+    SP_SCHED_ASSERT(pays(w, ns, ns / 4, 100 * ns));
+    SP_SCHED_ASSERT(!pays(w, ns, ns / 16, 100 * ns));
+}
+
+static void check_pauses(world *w, uint64_t ns)
+{
+    w->queue->history = (sp_share_history){0};
+    share_and_save(w, ns, ns / 4, 0, 1);
+    SP_SCHED_ASSERT(!shares_after(w, ns, 0));
+    share_and_save(w, ns, ns / 4, 0, 1);
+    SP_SCHED_ASSERT(!shares_after(w, ns, 0));
+    SP_SCHED_ASSERT(shares_after(w, ns, 3 * MILLISECOND));
+    share_and_save(w, ns, 0, 0, 1);
+    SP_SCHED_ASSERT(shares_after(w, ns, 0));
+    share_and_save(w, ns, 0, 0, 1);
+    SP_SCHED_ASSERT(!shares_after(w, ns, 4 * MILLISECOND));
+    SP_SCHED_ASSERT(shares_after(w, ns, 2 * MILLISECOND));
+    share_and_save(w, ns, 0, 0, 3);
+    SP_SCHED_ASSERT(!shares_after(w, ns, 30 * MILLISECOND));
+    SP_SCHED_ASSERT(shares_after(w, ns, 20 * MILLISECOND));
+    share_and_save(w, ns, ns / 4, 0, 1);
+    share_and_save(w, ns, 0, 0, 2);
+    SP_SCHED_ASSERT(shares_after(w, ns, 6 * MILLISECOND));
 }
 
 /* Whether misses of 0.8 ms in all, one after the other, wake the sleeping worker. */
@@ -369,6 +408,9 @@ static void execute_very_short(void *arg)
     sp_store_relaxed(&w->device->base.run_slots, &w->free_slots);
     check_very_short(w, w->device->options.ready_ns);
     check_saving(w, w->device->options.ready_ns);
+    check_saving(w, w->device->options.share_ns);
+    check_pauses(w, w->device->options.ready_ns);
+    check_pauses(w, w->device->options.share_ns);
     check_misses(w, w->device->options.ready_ns);
 }
 
@@ -455,7 +497,7 @@ const sp_subject sp__subjects_tiles[] = {
      .test = subject_tiles_very_short,
      .thread_count = 2,
      .planted = "shares_with_nobody wakes_when_crowded misses_for_ever never_pauses "
-                "counts_sleep",
+                "counts_sleep equal_pauses believes_one_judgement never_timed_alone",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
     {.name = "tiles_core_taken",

@@ -72,18 +72,31 @@ typedef struct sp_tile_job {
     void *bindings[SP_MAX_BINDINGS];
 } sp_tile_job;
 
-/* Of the short dispatches so far; of the claim's holder. */
-typedef struct sp_share_history {
-    uint32_t untimed;   /* dispatches that were not shared, whose time was not needed; wraps */
-    bool has_sharer;    /* another thread has run tiles of the last dispatch that was shared */
-    uint64_t missed_ns; /* of those, but the first, that no worker was ready to share */
-    uint64_t missed_at; /* when the last of these has ended */
+/* Dispatches whose sharing is judged together. */
+typedef enum sp_share_class {
+    SP_SHARE_VERY_SHORT, /* of ready_ns and more: shared with workers that are awake */
+    SP_SHARE_LONGER,     /* of share_ns and more */
+    SP_SHARE_CLASSES
+} sp_share_class;
+
+/* What sharing the dispatches of one class has brought. */
+typedef struct sp_share_trial {
     /* Of those that were shared since the last judgement: on one thread, as expected, and taken;
      * and how long a worker has been awake for them. */
     uint64_t alone_ns, taken_ns, awake_ns;
     uint64_t shared_at;    /* when the last of these has ended */
     uint32_t judgements;   /* wraps */
+    uint32_t refusals;     /* the last judgements, in a row, by which it saves too little */
     uint64_t paused_until; /* 0, or when sharing is tried again */
+} sp_share_trial;
+
+/* Of the dispatches so far; of the claim's holder. */
+typedef struct sp_share_history {
+    uint32_t untimed;   /* dispatches that were not shared, whose time was not needed; wraps */
+    bool has_sharer;    /* another thread has run tiles of the last dispatch that was shared */
+    uint64_t missed_ns; /* of very short ones, but the first, that no worker was ready to share */
+    uint64_t missed_at; /* when the last of these has ended */
+    sp_share_trial trials[SP_SHARE_CLASSES];
 } sp_share_history;
 
 /* Position of the claim's holder in the records. */
@@ -336,7 +349,7 @@ bool sp__queue_join_tiles(sp_command_queue *queue, sp_sharer_test *may_go_on);
  * they have cores. */
 void sp__queue_wake_sharers(sp_command_queue *queue, uint32_t tiles);
 /* Whether tiles that take so long on one thread are shared: a short dispatch only while many cores
- * are free, a very short one only if a worker is awake for it besides. */
+ * are free, a very short one only if a worker is awake for it besides; none in a pause. */
 bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns);
 /* Whether the executor has to know how long such tiles take that it runs alone: always for
  * sp__queue_miss, now and then for later decisions. */
@@ -346,9 +359,6 @@ bool sp__queue_times_tiles(sp_command_queue *queue, uint64_t ns);
 void sp__queue_miss(sp_command_queue *queue, uint64_t ns);
 /* Whether tiles that take so long on one thread are shared with workers that are awake only. */
 bool sp__queue_is_very_short(const sp_command_queue *queue, uint64_t ns);
-/* Such tiles, which take `alone_ns` on one thread, were shared in `taken_ns`. If sharing saves
- * nothing it pauses. */
-void sp__queue_judge_sharing(sp_command_queue *queue, uint64_t alone_ns, uint64_t taken_ns);
 /* Whether the running dispatch, if there is one, has unclaimed tiles, and a worker a core for them.
  */
 bool sp__queue_has_tiles_to_share(const sp_command_queue *queue);
@@ -357,6 +367,15 @@ bool sp__queue_share_tiles(sp_command_queue *queue);
 /* For a worker that has found nothing: waits a little for the next dispatch. True if it was woken.
  */
 bool sp__queue_spin(sp_queue_worker *worker);
+
+/* How long a worker spins after the last tile that it has run, or a wake-up that came too late. */
+#define SP_SHARE_SPIN_NS 100000u
+
+/* share_trial.c */
+/* Tiles that take `alone_ns` on one thread were shared in `taken_ns`. If sharing such ones saves
+ * too little it pauses, the longer the more often. */
+void sp__queue_judge_sharing(sp_command_queue *queue, uint64_t alone_ns, uint64_t taken_ns);
+bool sp__share_trial_is_paused(const sp_share_trial *trial);
 
 /* workers.c */
 sp_status sp__queue_workers_start(sp_queue_device *device);

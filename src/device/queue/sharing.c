@@ -12,8 +12,6 @@
 #include "base/clock.h"
 #include "base/delay.h"
 
-/* How long a worker spins after the last tile that it has run, or a wake-up that came too late. */
-#define SPIN_NS 100000u
 /* Turns of spinning between two looks at the clock and at the cores. */
 #define TURNS_PER_LOOK 32u
 /* A sleeping worker is woken for work of so many times the least that is shared. */
@@ -32,18 +30,6 @@
 /* A sleeping worker is woken for missed dispatches of so much. Its wake-up costs the caller a
  * hundredth of that. */
 #define MISSED_NS 500000u
-/* After so much of very short dispatches, on one thread, sharing them is judged: it has to save
- * 1 / SAVED_SHARE of the time for which it has kept another core awake since the last time, or they
- * are not shared for a while. Cores that have no cache in common exchange a line in longer than
- * some tiles take. */
-#define JUDGED_NS 1000000u
-#define SAVED_SHARE 16u
-#define PAUSE_NS 20000000u
-/* After so many judgements there is a short pause, whatever they say, in which the dispatches are
- * timed on one thread. Between shared ones that would take longer: halves of what they read are in
- * another core's cache then. */
-#define JUDGED_EACH 64u
-#define SHORT_PAUSE_NS 2000000u
 /* One of so many dispatches that are not shared is timed where the time is not needed at once: a
  * clock may take as long as a small tile. A prime number: the dispatches of a model take turns. */
 #define MEASURED_EACH 61u
@@ -113,7 +99,7 @@ static bool queue_has_ready_sharer(const sp_command_queue *queue)
     const sp_queue_device *device = sp__queue_device_of(queue);
     const sp_share_history *history = &queue->history;
     if (SP_PLANTED(shares_with_nobody)) return true;
-    if (history->paused_until != 0 && sp_clock_now() < history->paused_until) return false;
+    if (sp__share_trial_is_paused(&history->trials[SP_SHARE_VERY_SHORT])) return false;
     const bool is_awake = history->has_sharer || sp_load_relaxed(&device->spinning) != 0;
     return is_awake && device_is_quiet(device);
 }
@@ -123,15 +109,21 @@ bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns)
     const sp_queue_device *device = sp__queue_device_of(queue);
     const uint64_t share_ns = device->options.share_ns;
     if (ns < share_ns) return sp__queue_is_very_short(queue, ns) && queue_has_ready_sharer(queue);
-    if (ns >= SHORT_MOST * share_ns || SP_PLANTED(shares_when_crowded)) return true;
-    return device_ready_room(device) > device->base.limits.width / SPARE_SHARE;
+    const bool is_short = ns < SHORT_MOST * share_ns && !SP_PLANTED(shares_when_crowded);
+    const bool is_crowded = device_ready_room(device) <= device->base.limits.width / SPARE_SHARE;
+    if (is_short && is_crowded) return false;
+    return !sp__share_trial_is_paused(&queue->history.trials[SP_SHARE_LONGER]);
 }
 
 bool sp__queue_times_tiles(sp_command_queue *queue, uint64_t ns)
 {
-    const bool may_miss =
-        sp__queue_is_very_short(queue, ns) && device_is_quiet(sp__queue_device_of(queue));
-    return may_miss || ++queue->history.untimed % MEASURED_EACH == 0;
+    const sp_queue_device *device = sp__queue_device_of(queue);
+    sp_share_history *history = &queue->history;
+    const bool is_longer = ns >= device->options.share_ns;
+    const bool is_needed = is_longer
+                               ? history->trials[SP_SHARE_LONGER].paused_until != 0
+                               : sp__queue_is_very_short(queue, ns) && device_is_quiet(device);
+    return is_needed || ++history->untimed % MEASURED_EACH == 0;
 }
 
 void sp__queue_miss(sp_command_queue *queue, uint64_t ns)
@@ -140,40 +132,14 @@ void sp__queue_miss(sp_command_queue *queue, uint64_t ns)
     sp_share_history *history = &queue->history;
     if (!sp__queue_is_very_short(queue, ns)) return;
     const uint64_t now = sp_clock_now();
-    const bool is_in_row = now - history->missed_at < ns + SPIN_NS && device_is_quiet(device) &&
-                           now >= history->paused_until;
+    const bool is_in_row = now - history->missed_at < ns + SP_SHARE_SPIN_NS &&
+                           device_is_quiet(device) &&
+                           now >= history->trials[SP_SHARE_VERY_SHORT].paused_until;
     history->missed_at = now;
     history->missed_ns = is_in_row || SP_PLANTED(wakes_when_crowded) ? history->missed_ns + ns : 0;
     if (history->missed_ns < MISSED_NS || SP_PLANTED(misses_for_ever)) return;
     history->missed_ns = 0;
     sp__queue_wake(device, 1);
-}
-
-/* How long a worker has been awake since the dispatch before this one: it spins for SPIN_NS, so
- * between bursts of runs no worker is. */
-static uint64_t history_awake_ns(const sp_share_history *history, uint64_t now, uint64_t taken_ns)
-{
-    const uint64_t since_ns = now - history->shared_at, most = taken_ns + SPIN_NS;
-    return since_ns < most || SP_PLANTED(counts_sleep) ? since_ns : most;
-}
-
-void sp__queue_judge_sharing(sp_command_queue *queue, uint64_t alone_ns, uint64_t taken_ns)
-{
-    sp_share_history *history = &queue->history;
-    const uint64_t now = sp_clock_now();
-    if (history->alone_ns == 0) history->awake_ns = taken_ns;
-    else history->awake_ns += history_awake_ns(history, now, taken_ns);
-    history->shared_at = now;
-    history->alone_ns += alone_ns;
-    history->taken_ns += taken_ns;
-    if (history->alone_ns < JUDGED_NS) return;
-    const uint64_t wanted_ns = history->awake_ns / SAVED_SHARE;
-    const bool pays = history->taken_ns + wanted_ns < history->alone_ns;
-    const bool is_measured = ++history->judgements % JUDGED_EACH == 0;
-    history->paused_until = !pays && !SP_PLANTED(never_pauses) ? now + PAUSE_NS
-                            : is_measured                      ? now + SHORT_PAUSE_NS
-                                                               : 0;
-    history->alone_ns = history->taken_ns = 0;
 }
 
 bool sp__queue_has_tiles_to_share(const sp_command_queue *queue)
@@ -209,7 +175,7 @@ static bool worker_spin(sp_queue_worker *worker, uint64_t deadline_ns)
 bool sp__queue_spin(sp_queue_worker *worker)
 {
     sp_queue_device *device = worker->device;
-    const uint64_t deadline_ns = worker->shared_ns + SPIN_NS;
+    const uint64_t deadline_ns = worker->shared_ns + SP_SHARE_SPIN_NS;
     if (worker->shared_ns == 0 || sp_clock_now() >= deadline_ns) return false;
     const uint64_t bit = (uint64_t)1 << worker->index;
     sp_fetch_or_seq_cst(&device->spinning, bit);

@@ -135,10 +135,11 @@ static uint32_t tiles_run_shared(sp_command_queue *queue, uint32_t left)
     if (!SP_PLANTED(leave_before_joiners)) tiles_wait_for_joiners(tiles);
     if (!SP_PLANTED(forgets_helpers)) sp__thread_add_helped((uint64_t)(left - count) * ns);
     queue->history.has_sharer = count < left;
+    if (count == left || sp__queue_device_of(queue)->options.share_ns == 0) return ns;
     const uint64_t alone_ns = (uint64_t)left * expected_ns;
-    if (count == left || !sp__queue_is_very_short(queue, alone_ns)) return ns;
     sp__queue_judge_sharing(queue, alone_ns, sp_clock_now() - start_ns);
-    return expected_ns; /* what it took is not what it takes alone */
+    /* What a tile took is not what it takes alone, unless that was measured in cold caches. */
+    return ns < expected_ns / 2 ? ns : expected_ns;
 }
 
 /* The same, of `left` tiles that took `ns` each the last time; a clock is read only where the time
