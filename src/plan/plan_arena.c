@@ -50,6 +50,18 @@ static void find_lifetimes(sp_plan_builder *builder)
     }
 }
 
+/* Does the step read a part of the value by itself? It would read results that are there already.
+ */
+static bool step_reads_part(const sp_plan_builder *builder, const sp_plan_step *step, uint32_t root)
+{
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        const sp_plan_binding *binding = &step->bindings[i];
+        if (binding->where != SP_PLACE_ARENA || binding->index == root) continue;
+        if (sp__plan_home(builder, binding->index).root == root) return true;
+    }
+    return false;
+}
+
 /* `value`, which step `s` writes first, takes over the memory of its input if that is dead after
  * `s`. The memory is then released once, with its new owner. */
 static bool value_reuse_input(sp_plan_builder *builder, sp_plan_value *value, uint32_t s)
@@ -58,6 +70,8 @@ static bool value_reuse_input(sp_plan_builder *builder, sp_plan_value *value, ui
     sp_plan_value *old = &builder->values[value->in_place];
     if (!sp__plan_is_in_arena(old) || !old->is_laid_out || old->last_step != s) return false;
     if (old->bytes != value->bytes || old == value) return false;
+    const bool has_part = step_reads_part(builder, &builder->steps[s], value->in_place);
+    if (has_part && !SP_PLANTED(whole_overwritten)) return false;
     value->offset = old->offset;
     value->is_laid_out = true;
     old->is_released = true; /* with its new owner */

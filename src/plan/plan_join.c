@@ -8,7 +8,7 @@
  *
  * Nothing else writes there. A value that has a home, or is one, is written by its own step and by
  * those of its parts; a step writes over its operand only if that has no home, and is dead with all
- * its parts (plan_arena.c). */
+ * its parts, of which the step reads none by itself (plan_arena.c). */
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"

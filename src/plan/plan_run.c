@@ -263,6 +263,36 @@ static sp_status check_live(const sp_graph_plan *plan, uint32_t s, const sp_plan
                     s, binding->offset);
 }
 
+/* Do both have bytes in common, but not all of both? */
+static bool is_part(const sp_plan_binding *a, const sp_plan_binding *b)
+{
+    const uint64_t first = a->offset > b->offset ? a->offset : b->offset;
+    const uint64_t a_end = a->offset + a->bytes, b_end = b->offset + b->bytes;
+    const bool is_same = a->offset == b->offset && a->bytes == b->bytes;
+    return first < a_end && first < b_end && !is_same;
+}
+
+/* A step may write over what it reads, but over no part of it, and not over more than it. Joins
+ * name the whole for those of its parts that they copy. */
+static sp_status check_apart(const sp_graph_plan *plan, uint32_t s)
+{
+    const sp_plan_step *step = &plan->steps[s];
+    if (step->kernel == SP_KERNEL_ID_concat || step->kernel == SP_KERNEL_ID_split) return SP_OK;
+    for (uint32_t w = 0; w < step->binding_count; w++) {
+        const sp_plan_binding *write = &step->bindings[w];
+        if (write->where != SP_PLACE_ARENA || !write->is_write) continue;
+        for (uint32_t r = 0; r < step->binding_count; r++) {
+            const sp_plan_binding *read = &step->bindings[r];
+            if (read->where != SP_PLACE_ARENA || read->is_write) continue;
+            if (!is_part(read, write)) continue;
+            return sp__fail(SP_INTERNAL,
+                            "step %" PRIu32 " writes over a part of what it reads, at %" PRIu64, s,
+                            read->offset);
+        }
+    }
+    return SP_OK;
+}
+
 static sp_status check_arena(const sp_graph_plan *plan)
 {
     for (uint32_t i = 0; i < plan->lifetime_count; i++) {
@@ -274,6 +304,7 @@ static sp_status check_arena(const sp_graph_plan *plan)
     }
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
+        SP_TRY(check_apart(plan, s));
         for (uint32_t i = 0; i < step->binding_count; i++) {
             SP_TRY(check_live(plan, s, &step->bindings[i]));
         }

@@ -40,16 +40,25 @@ static void add_unary(row_graph *g, const char *op, int x)
     add_node(&g->graph, make_node(op, from, to));
 }
 
+/* Of x, and of y with as many rows or one. */
+static int add_sum_of(row_graph *g, int x, int y)
+{
+    char from[32], to[16];
+    const int sum = add_value(g, g->rows[x]);
+    (void)snprintf(from, sizeof from, "v%d v%d", x, y);
+    (void)snprintf(to, sizeof to, "v%d", sum);
+    add_node(&g->graph, make_node("Add", from, to));
+    return sum;
+}
+
 static void add_sum(row_graph *g, int x)
 {
     int y = x;
     for (int i = 0; i < g->count; i++) {
-        if (g->rows[i] == g->rows[x] && pick(g, 1, 3) == 1) y = i;
+        const bool fits = g->rows[i] == g->rows[x] || g->rows[i] == 1;
+        if (fits && pick(g, 1, 3) == 1) y = i;
     }
-    char from[32], to[16];
-    (void)snprintf(from, sizeof from, "v%d v%d", x, y);
-    (void)snprintf(to, sizeof to, "v%d", add_value(g, g->rows[x]));
-    add_node(&g->graph, make_node("Add", from, to));
+    (void)add_sum_of(g, x, y);
 }
 
 static int add_concat(row_graph *g, const int *parts, int count)
@@ -264,6 +273,22 @@ TEST(parts_of_a_split_stay_where_they_are)
     add_result(&g, 4);
     add_result(&g, 5);
     check_copies(&g, 3, 0, 3 * ROW);
+}
+
+/* The sum of the whole and a row of it could be where the whole was, but for the row, which is read
+ * for each row of the sum. */
+TEST(a_whole_is_not_overwritten_while_a_part_is_read)
+{
+    for (int part = 0; part < 2; part++) {
+        row_graph g;
+        begin(&g, 1, 1, 16);
+        add_unary(&g, "Exp", 0);
+        add_unary(&g, "Neg", 0);
+        const int whole = add_concat(&g, (int[]){1, 2}, 2);
+        add_unary(&g, "Abs", add_sum_of(&g, whole, 1 + part));
+        add_result(&g, g.count - 1);
+        check_copies(&g, 1, 0, 2 * ROW);
+    }
 }
 
 /* Each layer of a dense block reads what all layers before it have computed. */
