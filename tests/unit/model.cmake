@@ -15,7 +15,7 @@ target_compile_definitions(sp_model_fixture PRIVATE
 foreach(suite IN ITEMS
     tensor:layout tensor:move tensor:shape
     io:npy io:onnx_tensor io:protobuf io:tensor_proto_file
-    ops:activation ops:registry ops:op_info ops:op_kernels ops:op_list ops:pack
+    ops:activation ops:registry ops:op_info ops:op_kernels ops:op_list ops:pack ops:unpack
     ops/schema:op_axis ops/schema:op_cases ops/schema:op_conv ops/schema:op_corners
     ops/schema:op_conv_volumes ops/schema:op_einsum ops/schema:op_elementwise
     ops/schema:op_functions ops/schema:op_gemm ops/schema:op_grid_sample ops/schema:op_index ops/schema:op_move
