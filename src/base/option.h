@@ -39,6 +39,9 @@ typedef enum sp_option_type {
       "limit of what a run keeps between its partial plans, as for a Loop that grows a tensor")    \
     X(LOOP_TRIPS, INT, INT64_C(1) << 30, 1, INT64_MAX, "",                                         \
       "limit of the iterations of one run, over all Loop and Scan nodes together")                 \
+    X(PARK_BYTES, BYTES, INT64_C(256) << 10, 1, INT64_MAX, "",                                     \
+      "weights of so many bytes and more are in memory once: packed, if a kernel reads them so, "  \
+      "else as the file has them")                                                                 \
     X(BATCHING, ENUM, 1, 0, 2, "off|combine|always",                                               \
       "whether runs that wait for each other are computed together: never, where that was "        \
       "measured to be faster, or wherever their rows are independent")                             \

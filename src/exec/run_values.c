@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
@@ -201,6 +202,7 @@ const sp_run_value *sp__run_values_find(const sp_run_values *values, uint32_t in
     const bool is_stale = values->is_stale != NULL && values->is_stale[index];
     if (!constant->is_constant || constant->weight == SP_NO_WEIGHT || is_stale) return NULL;
     const sp_weight *weight = &values->graph->weights[constant->weight];
+    SP_ASSERT(!weight->is_parkable); /* only steps of plans read such a weight */
     *room = (sp_run_value){.dtype = constant->dtype,
                            .shape = constant->shape,
                            .bytes = weight->bytes,

@@ -38,6 +38,11 @@ typedef struct sp_weight {
     void *data;
     uint64_t bytes;
     bool is_only_packed; /* no step of any plan reads it in this layout (sp__lower_pack) */
+    /* It has STREAMPOOL_PARK_BYTES at least, and all that reads it may read it packed: its bytes
+     * may be away while a packed copy exists (exec/weight_store.h). A plan uses none of its
+     * elements. */
+    bool is_parkable;
+    bool is_finite; /* of a convolution with several taps: no element is infinite or a NaN */
 } sp_weight;
 
 typedef struct sp_graph_value {

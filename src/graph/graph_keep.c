@@ -6,14 +6,17 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
+#include "base/option.h"
 #include "graph/graph_build.h"
 #include "ops/pack.h"
 
 /* ---- weights ---- */
 
 typedef struct weight_use {
-    bool is_read;  /* in any layout */
-    bool is_plain; /* in the file's layout */
+    bool is_read;     /* in any layout */
+    bool is_plain;    /* in the file's layout */
+    bool is_needed;   /* its elements, by something that no packed copy suffices for */
+    bool has_windows; /* a convolution with several taps has it as its weights */
 } weight_use;
 
 typedef struct keeper {
@@ -23,13 +26,54 @@ typedef struct keeper {
     uint32_t *new_index;
 } keeper;
 
-static void use_value(const keeper *k, uint32_t value, bool is_packed)
+/* NULL: the value has none. */
+static weight_use *use_of(const keeper *k, uint32_t value)
 {
     const sp_graph *graph = k->builder->graph;
-    if (value == SP_NO_VALUE || graph->values[value].weight == SP_NO_WEIGHT) return;
-    weight_use *use = &k->uses[graph->values[value].weight];
+    if (value == SP_NO_VALUE || graph->values[value].weight == SP_NO_WEIGHT) return NULL;
+    return &k->uses[graph->values[value].weight];
+}
+
+static void use_whole(const keeper *k, uint32_t value)
+{
+    weight_use *use = use_of(k, value);
+    if (use == NULL) return;
+    use->is_read = use->is_plain = use->is_needed = true;
+}
+
+/* Kernels in blocks of channels read the weights packed, others as the file has them. */
+static bool is_convolution(const sp_graph_node *node)
+{
+    return sp__graph_is_live_op(node, "Conv") || sp__graph_is_live_op(node, "ConvTranspose");
+}
+
+/* Plans compute such a node when they are compiled, if it is small enough, from the elements. */
+static bool has_only_constants(const sp_graph *graph, const sp_graph_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const uint32_t value = node->inputs[i];
+        if (value != SP_NO_VALUE && !graph->values[value].is_constant) return false;
+    }
+    return true;
+}
+
+static void use_input(const keeper *k, const sp_op_call *call, const sp_graph_node *node,
+                      uint32_t input)
+{
+    const sp_graph *graph = k->builder->graph;
+    const sp_graph_value *value = &graph->values[node->inputs[input]];
+    weight_use *use = use_of(k, node->inputs[input]);
+    if (use == NULL) return;
+    const bool is_packed = sp__op_pack(call, input).format != SP_PACK_NONE;
+    const bool is_window = is_convolution(node) && input == 1;
+    const sp_shape *shape = &value->shape;
     use->is_read = true;
     use->is_plain = use->is_plain || !is_packed;
+    use->is_needed = use->is_needed || !(is_packed || is_window) || value->dtype != SP_F32 ||
+                     has_only_constants(graph, node);
+    use->has_windows =
+        use->has_windows || (is_window && value->dtype == SP_F32 && shape->rank > 2 &&
+                             sp__shape_range_count(shape, 2, shape->rank) > 1);
 }
 
 /* Without the captures of a body: its own nodes read those. */
@@ -41,7 +85,7 @@ static void use_inputs(keeper *k, const sp_graph_node *node)
     for (uint32_t i = 0; i < node->input_count - captures; i++) {
         const uint32_t value = node->inputs[i];
         if (value == SP_NO_VALUE || !graph->values[value].is_constant) continue;
-        use_value(k, value, sp__op_pack(&call, i).format != SP_PACK_NONE);
+        use_input(k, &call, node, i);
     }
 }
 
@@ -54,13 +98,45 @@ static void use_all_nodes(keeper *k)
         if (!node->is_live || (node->is_folded && graph->default_count == 0)) continue;
         const sp_graph_body *body = node->body;
         for (uint32_t i = 0; body != NULL && i < body->output_count; i++) {
-            use_value(k, body->outputs[i].value, false);
+            use_whole(k, body->outputs[i].value);
         }
         use_inputs(k, node);
     }
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        use_value(k, graph->outputs[i].value, false);
+    for (uint32_t i = 0; i < graph->output_count; i++) use_whole(k, graph->outputs[i].value);
+    /* A run may override it, with which nodes are computed that its plan would fold. */
+    for (uint32_t i = 0; i < graph->default_count; i++) {
+        weight_use *use = use_of(k, graph->defaults[i].value);
+        if (use != NULL) use->is_needed = true;
     }
+}
+
+/* ---- what plans know of elements ---- */
+
+/* Elements that are looked at without a branch. */
+#define FINITE_ELEMENTS 1024
+
+/* Inlined with a constant, which a compiler needs for vectors. */
+static inline bool has_special(const float *elements, uint64_t count)
+{
+    const uint32_t exponent = 0x7f800000u; /* all of it: of infinities and NaNs */
+    uint32_t found = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &elements[i], sizeof bits);
+        found |= (uint32_t)((bits & exponent) == exponent);
+    }
+    return found != 0;
+}
+
+static bool is_finite(const sp_weight *weight)
+{
+    const float *elements = weight->data;
+    const uint64_t count = weight->bytes / sizeof *elements;
+    uint64_t i = 0;
+    for (; count - i >= FINITE_ELEMENTS; i += FINITE_ELEMENTS) {
+        if (has_special(elements + i, FINITE_ELEMENTS)) return false;
+    }
+    return !has_special(elements + i, count - i);
 }
 
 /* Removes the weights that are not read; `new_index` maps each weight to its new index. */
@@ -72,7 +148,11 @@ static void weights_drop_unread(keeper *k)
     for (uint32_t i = 0; i < graph->weight_count; i++) {
         const weight_use *use = &k->uses[i];
         k->new_index[i] = use->is_read ? kept : SP_NO_WEIGHT;
-        builder->weights[i].is_only_packed = !use->is_plain;
+        sp_weight *weight = &builder->weights[i];
+        weight->is_only_packed = !use->is_plain;
+        weight->is_parkable = use->is_read && !use->is_needed &&
+                              weight->bytes >= sp_option_bytes(SP_OPTION_PARK_BYTES);
+        weight->is_finite = use->has_windows && is_finite(weight);
         if (use->is_read) builder->weights[kept++] = builder->weights[i];
         else sp_free(builder->weights[i].data);
     }

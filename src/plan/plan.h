@@ -180,7 +180,8 @@ sp_status sp__plan_check_bytes(const sp_graph_plan *plan, uint64_t max_bytes);
 bool sp__packing_equal(const sp_packing *a, const sp_packing *b);
 
 /* Writes the copy that a packing describes to `out`, with kernels of the CPU. Needs the FP state of
- * kernels (sp_fpenv_enter). */
+ * kernels (sp_fpenv_enter) and the weight's elements, here and below: in a model these are there
+ * while they are held (exec/weight_store.h). */
 sp_status sp__packing_run(const sp_graph *graph, const sp_packing *packing,
                           const sp_kernel *kernels, void *out);
 

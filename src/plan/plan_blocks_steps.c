@@ -103,35 +103,12 @@ static bool is_whole_call(const sp_block_pass *pass, const sp_plan_step *step,
 
 /* ---- convolutions ---- */
 
-/* Elements that are looked at without a branch. */
-#define FINITE_ELEMENTS 1024
-
-/* Inlined with a constant, which a compiler needs for vectors. */
-static inline bool has_special(const float *elements, uint64_t count)
-{
-    const uint32_t exponent = 0x7f800000u; /* all of it: of infinities and NaNs */
-    uint32_t found = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &elements[i], sizeof bits);
-        found |= (uint32_t)((bits & exponent) == exponent);
-    }
-    return found != 0;
-}
-
-static bool is_finite(const sp_block_pass *pass, const sp_plan_binding *weight)
+static bool is_finite(const sp_block_pass *pass, const sp_plan_binding *weights)
 {
     const sp_graph *graph = pass->builder->plan->graph;
-    const sp_weight *of = &graph->weights[pass->builder->values[weight->index].index];
-    const float *elements = of->data;
-    if (elements == NULL) return false;
-    if (SP_PLANTED(skip_infinite)) return true;
-    const uint64_t count = of->bytes / sizeof *elements;
-    uint64_t i = 0;
-    for (; count - i >= FINITE_ELEMENTS; i += FINITE_ELEMENTS) {
-        if (has_special(elements + i, FINITE_ELEMENTS)) return false;
-    }
-    return !has_special(elements + i, count - i);
+    const uint32_t weight = pass->builder->values[weights->index].index;
+    if (weight == SP_NO_WEIGHT) return false;
+    return graph->weights[weight].is_finite || SP_PLANTED(skip_infinite);
 }
 
 bool sp__block_is_like(const sp_block_pass *pass, uint32_t x, const sp_image_form *form)

@@ -121,7 +121,9 @@ static sp_status values_init(sp_plan_builder *builder)
         value->where = SP_PLACE_WEIGHT;
         value->index = from->weight;
         SP_TRY(sp__shape_bytes(&value->shape, value->dtype, &value->bytes));
-        if (from->weight != SP_NO_WEIGHT) value->data = graph->weights[from->weight].data;
+        if (from->weight == SP_NO_WEIGHT) continue;
+        const sp_weight *weight = &graph->weights[from->weight];
+        if (!weight->is_parkable) value->data = weight->data;
     }
     return SP_OK;
 }
