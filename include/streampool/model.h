@@ -107,7 +107,7 @@ typedef struct sp_model_info {
     uint32_t output_count;
     uint32_t node_count;
     uint32_t opset;        /* of ONNX's own domain; 0: the file names none */
-    uint64_t weight_bytes; /* as the file has them */
+    uint64_t weight_bytes; /* as the file has them, those too that are in memory only packed */
     sp_device device;
     uint64_t runs;           /* called, refused ones too */
     uint32_t plan_count;     /* sets of input shapes that are compiled now */
@@ -125,7 +125,8 @@ typedef struct sp_model_info {
     uint32_t cpu_step_count; /* of these, on cpu instead of the model's device */
     uint32_t segment_count;  /* parts of a run, each on one device; 1: all on the model's */
     /* Copies of weights in the layouts that kernels need, on all devices. The first plan that needs
-     * one creates it, for all plans; they end with the model. */
+     * one creates it, for all plans; they end with the model. Weights of STREAMPOOL_PARK_BYTES and
+     * more with a copy in host memory are in the file's layout only while something reads that. */
     uint64_t packed_bytes;
     /* Runs that waited for a run slot and were computed together (STREAMPOOL_BATCHING): how many
      * times, and how many runs in all. */

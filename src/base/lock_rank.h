@@ -65,6 +65,8 @@
       "builds that are going on, beginnings and ends of plans")                                    \
     X(LEAF, PACKED_WEIGHTS, "sp_packed_weights.lock", "exec/packed_weights.h",                     \
       "packed weights of a model, packers that are at it")                                         \
+    X(LEAF, WEIGHT_STORE, "sp_weight_store.lock", "exec/weight_store.h",                           \
+      "which weights of a model are parked, held or being moved")                                  \
     X(LEAF, EXECUTABLE, "sp_executable.lock", "exec/executable.h",                                 \
       "idle contexts of an executable, the wait queue for one")                                    \
     X(LEAF, CANCEL_TOKEN, "sp_rt_cancel_token.lock", "exec/cancel_token.h",                        \

@@ -32,6 +32,7 @@ typedef struct sp_executable {
     sp_target targets[SP_MAX_TARGETS]; /* by sp_segment.device */
     uint32_t target_count;
     sp_packed_weights *packed_table;
+    bool holds_weights; /* those that steps read in the file's layout */
     /* For runs on the calling thread: packed weights for the host, by packing of the plan. Written
      * by `host_packing`. */
     sp_once host_packing;
@@ -65,7 +66,8 @@ sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
 /* Precondition: no context is in use. */
 void sp__executable_destroy(sp_executable *executable);
 
-/* Finds the plan's packed weights in the model's table, which creates the missing ones. Call before
+/* Finds the plan's packed weights in the model's table, which creates the missing ones, and holds
+ * those that steps read in the file's layout until the executable ends. Call before
  * sp__executable_prepare. `may_wait` is false for callers that must not wait for other threads.
  * Errors: SP_OUT_OF_MEMORY; the executable can only be destroyed then. */
 sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait);

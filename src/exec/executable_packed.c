@@ -2,6 +2,7 @@
 /* Packed weights of an executable, on each device that runs its steps. */
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/macros.h"
 #include "exec/context.h"
 
 #define ALL_TARGETS UINT32_MAX
@@ -56,9 +57,28 @@ static sp_status target_get_copies(sp_executable *executable, uint32_t t, bool m
     return get_copies(executable, t, target->device, may_wait, target->packed);
 }
 
+/* ---- weights in the file's layout ---- */
+
+/* Calls `change` for each binding to a weight in the file's layout, on any device: the host reads
+ * all of them in runs on the calling thread. */
+static void change_holds(const sp_executable *executable,
+                         void (*change)(sp_weight_store *store, uint32_t weight))
+{
+    const sp_graph_plan *plan = executable->plan;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        for (uint32_t i = 0; i < plan->steps[s].binding_count; i++) {
+            const sp_plan_binding *binding = &plan->steps[s].bindings[i];
+            if (binding->where != SP_PLACE_WEIGHT) continue;
+            change(&executable->packed_table->store, binding->index);
+        }
+    }
+}
+
 sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait)
 {
     executable->packed_table = table;
+    executable->holds_weights = !SP_PLANTED(unheld_weights);
+    if (executable->holds_weights) change_holds(executable, sp__weight_hold);
     if (executable->plan->packing_count == 0) return SP_OK;
     for (uint32_t t = 0; t < executable->target_count; t++) {
         SP_TRY(target_get_copies(executable, t, may_wait));
@@ -104,6 +124,7 @@ sp_status sp__executable_host_packed(sp_executable *executable, void *const **ou
 
 void sp__executable_unpack(sp_executable *executable)
 {
+    if (executable->holds_weights) change_holds(executable, sp__weight_drop);
     for (uint32_t t = 0; t < executable->target_count; t++) sp_free(executable->targets[t].packed);
     sp_free((void *)executable->host_packed);
 }

@@ -28,7 +28,7 @@ struct sp_packed_batch {
     sp_block *block; /* device memory, or NULL: in the heap */
     void *heap;
     uint64_t bytes, constant_bytes;
-    uint32_t count;
+    uint32_t count, made; /* copies that it has room for; those that are complete */
     sp_packed_copy *copies;
     unsigned char *constants; /* of all copies */
 };
@@ -137,30 +137,43 @@ static sp_packed_copy copy_at(const sp_packed_request *request, const sp_packing
     return copy;
 }
 
-static sp_status copy_make(const sp_packed_weights *table, const sp_packed_request *request,
-                           const sp_packing *packing, batch_target *target,
-                           const sp_packed_copy *copy)
+/* Of host memory: the weight is parked as soon as its copy is complete, so that a batch needs the
+ * memory of one weight more than its own. */
+static sp_status weight_pack(sp_packed_weights *table, const sp_kernel *kernels,
+                             const sp_packed_copy *copy, void *to)
+{
+    sp__weight_hold(&table->store, copy->what.weight);
+    const sp_status status = sp__packing_run(table->graph, &copy->what, kernels, to);
+    if (status == SP_OK && copy->memory.host != NULL) {
+        sp__weight_offer(&table->store, &copy->what, copy->memory.host);
+    }
+    sp__weight_drop(&table->store, copy->what.weight);
+    return status;
+}
+
+static sp_status copy_make(sp_packed_weights *table, const sp_packing *packing,
+                           batch_target *target, const sp_packed_copy *copy)
 {
     const uint64_t padding = (ALIGNMENT - packing->bytes % ALIGNMENT) % ALIGNMENT;
     void *to = copy->memory.host != NULL ? copy->memory.host : target->scratch;
     target->at += packing->bytes + padding;
-    SP_TRY(sp__packing_run(table->graph, packing, request->plan->kernels, to));
+    SP_TRY(weight_pack(table, copy->kernels, copy, to));
     if (copy->memory.host != NULL) return SP_OK;
     SP_TRY(sp__uploader_write(&target->uploader, to, packing->bytes));
     return sp__uploader_write(&target->uploader, NULL, padding);
 }
 
-static sp_status copies_make(const sp_packed_weights *table, const sp_packed_request *request,
-                             const sp_memory *found, const sp_packed_batch *batch,
-                             batch_target *target)
+static sp_status copies_make(sp_packed_weights *table, const sp_packed_request *request,
+                             const sp_memory *found, sp_packed_batch *batch, batch_target *target)
 {
-    sp_packed_copy *copy = batch->copies;
     unsigned char *constants = batch->constants;
     for (uint32_t i = 0; i < request->plan->packing_count; i++) {
         if (!is_missing(request, found, i)) continue;
         const sp_packing *packing = &request->plan->packings[i];
+        sp_packed_copy *copy = &batch->copies[batch->made];
         *copy = copy_at(request, packing, target, constants);
-        SP_TRY(copy_make(table, request, packing, target, copy++));
+        SP_TRY(copy_make(table, packing, target, copy));
+        batch->made++;
         const size_t used = (size_t)packing->constant_bytes + CONSTANT_ALIGNMENT - 1;
         constants += used / CONSTANT_ALIGNMENT * CONSTANT_ALIGNMENT;
     }
@@ -177,9 +190,8 @@ static uint64_t largest_missing(const sp_packed_request *request, const sp_memor
     return largest;
 }
 
-static sp_status copies_upload(const sp_packed_weights *table, const sp_packed_request *request,
-                               const sp_memory *found, const sp_packed_batch *batch,
-                               batch_target *target)
+static sp_status copies_upload(sp_packed_weights *table, const sp_packed_request *request,
+                               const sp_memory *found, sp_packed_batch *batch, batch_target *target)
 {
     target->scratch = sp_aligned_malloc(ALIGNMENT, (size_t)largest_missing(request, found));
     if (target->scratch == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
@@ -192,7 +204,7 @@ static sp_status copies_upload(const sp_packed_weights *table, const sp_packed_r
     return status;
 }
 
-static sp_status batch_fill(const sp_packed_weights *table, const sp_packed_request *request,
+static sp_status batch_fill(sp_packed_weights *table, const sp_packed_request *request,
                             const sp_memory *found, sp_packed_batch *batch)
 {
     batch_target target = {0};
@@ -224,8 +236,27 @@ static void batch_destroy(sp_packed_batch *batch)
     sp_free(batch);
 }
 
+/* Ends a batch whose copies are not in the table. Weights that were parked for them are restored;
+ * where the table has a copy from another packer it is the source from now on. */
+static void batch_discard(sp_packed_weights *table, const sp_packed_request *request,
+                          sp_packed_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->made; i++) {
+        const sp_packed_copy *copy = &batch->copies[i];
+        sp__weight_withdraw(&table->store, copy->what.weight, copy->memory.host);
+    }
+    batch_destroy(batch);
+    for (uint32_t i = 0; i < request->plan->packing_count; i++) {
+        sp_mutex_lock(&table->lock);
+        const sp_packed_copy *copy = copy_find_locked(table, request, &request->plan->packings[i]);
+        sp_mutex_unlock(&table->lock);
+        if (copy == NULL || copy->memory.host == NULL) continue;
+        sp__weight_offer(&table->store, &copy->what, copy->memory.host);
+    }
+}
+
 /* Creates the missing copies, in one block of memory; all or none. */
-static sp_status batch_create(const sp_packed_weights *table, const sp_packed_request *request,
+static sp_status batch_create(sp_packed_weights *table, const sp_packed_request *request,
                               const sp_memory *found, sp_packed_batch **out)
 {
     sp_packed_batch *batch = sp_calloc(1, sizeof *batch);
@@ -233,7 +264,7 @@ static sp_status batch_create(const sp_packed_weights *table, const sp_packed_re
     batch->device = request->device;
     const sp_status status = batch_fill(table, request, found, batch);
     if (status != SP_OK) {
-        batch_destroy(batch);
+        batch_discard(table, request, batch);
         return status;
     }
     *out = batch;
@@ -285,7 +316,7 @@ static void packing_end(sp_packed_weights *table, const sp_packed_request *reque
     }
     if (!SP_PLANTED(quiet_packer)) sp_cond_broadcast(&table->changed);
     sp_mutex_unlock(&table->lock);
-    batch_destroy(batch);
+    if (batch != NULL) batch_discard(table, request, batch);
 }
 
 sp_status sp__packed_weights_get(sp_packed_weights *table, const sp_packed_request *request,
@@ -307,7 +338,8 @@ sp_status sp__packed_weights_init(sp_packed_weights *table, const sp_graph *grap
     table->copies = sp_calloc(graph->weight_count, sizeof *table->copies);
     const bool is_there = table->copies != NULL;
     sp_mutex_unlock(&table->lock);
-    return is_there ? SP_OK : sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
+    if (!is_there) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
+    return sp__weight_store_init(&table->store, graph);
 }
 
 void sp__packed_weights_deinit(sp_packed_weights *table)
@@ -323,6 +355,7 @@ void sp__packed_weights_deinit(sp_packed_weights *table)
         batch = next;
     }
     sp_free((void *)copies);
+    sp__weight_store_deinit(&table->store);
     sp_cond_deinit(&table->changed);
     sp_mutex_deinit(&table->lock);
 }

@@ -9,12 +9,14 @@
  * same copy, the second one is freed. A failure leaves nothing behind, and the next waiting thread
  * tries again.
  *
- * Copies are in the heap for devices that access host memory, else in memory of the device. */
+ * Copies are in the heap for devices that access host memory, else in memory of the device. Of a
+ * weight with a copy in the heap the file's layout is parked (weight_store.h). */
 #ifndef SP_EXEC_PACKED_WEIGHTS_H
 #define SP_EXEC_PACKED_WEIGHTS_H
 
 #include "base/atomic.h"
 #include "base/thread.h"
+#include "exec/weight_store.h"
 #include "plan/plan.h"
 #include "runtime/runtime_state.h"
 
@@ -29,12 +31,14 @@ typedef struct sp_packed_weights {
     sp_packed_copy **copies SP_GUARDED_BY(lock); /* linked lists, by weight */
     sp_packed_batch *batches SP_GUARDED_BY(lock);
     uint32_t packers SP_GUARDED_BY(lock);
-    sp_atomic_u64 bytes; /* of all copies; relaxed, for information */
+    sp_atomic_u64 bytes;   /* of all copies; relaxed, for information */
+    sp_weight_store store; /* the file's layout */
 } sp_packed_weights;
 
 /* Borrows the graph. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__packed_weights_init(sp_packed_weights *table, const sp_graph *graph);
-/* Precondition: no plan is left. Valid on a table whose init failed, and on a zeroed one. */
+/* Precondition: no plan is left. The graph has no elements of parked weights afterwards. Valid on a
+ * table whose init failed, and on a zeroed one. */
 void sp__packed_weights_deinit(sp_packed_weights *table);
 
 /* The copies that an executable needs: a subset of the plan's packings, on one device. */

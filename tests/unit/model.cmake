@@ -48,8 +48,10 @@ sp_add_test(test_conv_direct SOURCES ops/cuda/test_conv_direct.c LABELS ops)
 sp_add_test(test_cuda_kernels SOURCES ops/cuda/test_cuda_kernels.c LABELS ops
     LINKS sp_model_fixture TIMEOUT 300)
 
-sp_add_test(test_packed_weights SOURCES exec/test_packed_weights.c LABELS exec
-    LINKS sp_model_fixture sp_runtime_fixture TIMEOUT 120)
+foreach(name packed_weights weight_store)
+    sp_add_test(test_${name} SOURCES exec/test_${name}.c LABELS exec
+        LINKS sp_model_fixture sp_runtime_fixture TIMEOUT 120)
+endforeach()
 
 # Row-separability.
 add_library(sp_rows_fixture OBJECT

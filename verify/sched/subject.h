@@ -67,7 +67,7 @@ typedef struct sp_subject {
     X(event) X(hazard) X(mirror) X(wait_graph) X(faults) X(returned) X(allocator) \
     X(wait_queue) X(slot_calls) X(slot_terms) X(slots) X(kept_slots) X(batches) X(batch_rows) X(batch_plans) \
     X(batch_queue) X(runs) X(plan_cache) \
-    X(packed_weights) X(workspace) X(base) X(word_lock) X(close) X(runtime) X(future) X(cancel) X(partial)
+    X(packed_weights) X(weight_store) X(workspace) X(base) X(word_lock) X(close) X(runtime) X(future) X(cancel) X(partial)
 /* clang-format on */
 
 #define SP_SUBJECT_TABLE(part) extern const sp_subject sp__subjects_##part[];
