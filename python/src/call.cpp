@@ -188,8 +188,10 @@ void Call::take_given_output(uint32_t place, const OutputShapes *shapes, uint32_
     const sp_dtype dtype = dtype_of_format(view.format, view.itemsize);
     const sp_dtype wanted = shapes != nullptr ? shapes->outputs[index].dtype : port.info.dtype;
     if (wanted != SP_DTYPE_NONE && dtype != wanted) {
+        /* A format that no dtype has is named as in the buffer: ">f" has the other byte order. */
+        const bool is_named = dtype == SP_DTYPE_NONE && view.format != nullptr;
         raise_type("output '%s' is %s; the array given has elements of type %s", port.name.c_str(),
-                   dtype_name(wanted), dtype_name(dtype));
+                   dtype_name(wanted), is_named ? view.format : dtype_name(dtype));
     }
     if (!buffer_shape(view, &tensor)) {
         raise_value("output '%s': the array given is not contiguous", port.name.c_str());

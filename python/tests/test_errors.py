@@ -121,6 +121,8 @@ def test_outputs_that_do_not_fit_are_refused(is_known, x):
         model.run(x, (frozen,))
     with pytest.raises(TypeError, match="output 'y' is float32; the array given has elements of type float64"):
         model.run(x, (np.zeros((2, 3)),))
+    with pytest.raises(TypeError, match="the array given has elements of type >f"):
+        model.run(x, (np.zeros((2, 3), ">f4"),))
     with pytest.raises(ValueError, match="output 'y': the array given is not contiguous"):
         model.run(x, (np.zeros((2, 6), np.float32)[:, ::2],))
     for shape in ((3, 2), (6,), (4, 3)):
