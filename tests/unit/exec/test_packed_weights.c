@@ -121,7 +121,9 @@ TEST(copies_hold_what_the_packing_says)
     for (uint32_t i = 0; i < w.plan->packing_count; i++) {
         const sp_packing *packing = &w.plan->packings[i];
         void *want = malloc((size_t)packing->bytes);
+        sp__weight_hold(&w.table.store, packing->weight);
         CHECK_OK(sp__packing_run(w.graph, packing, w.plan->kernels, want));
+        sp__weight_drop(&w.table.store, packing->weight);
         CHECK_EQ_U64(copies[i].bytes, packing->bytes);
         CHECK_EQ_MEM(copies[i].host, want, (size_t)packing->bytes);
         CHECK_EQ_U64((uintptr_t)copies[i].host % 64, 0);
