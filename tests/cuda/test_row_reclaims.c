@@ -102,8 +102,10 @@ static void load_main(void *arg, uint32_t index)
             (void)sp__batch_builder_request(l->w->held, l->w->entry);
         }
     }
+    r->options.timeout_ns = 0;
 }
 
+/* Which of their runs are merged is chance; afterwards all rows and batches are there again. */
 TEST(many_callers_beside_reclaims_get_their_bits)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
@@ -114,6 +116,10 @@ TEST(many_callers_beside_reclaims_get_their_bits)
     sp__batch_builder_drain();
     while (sp__batch_plans_refill(w.plans)) {
     }
+    w.before = merged_of(w.model);
+    slot_return r = {
+        .w = &w, .free_rows = w.plans->rows->count - CALLERS, .before = check_rows_in_use};
+    callers_run(&r, CALLERS, 0);
     CHECK(merged_since(w.model, w.before).runs > 0);
     rows_world_close(&w);
 }
