@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "run_fixture.h"
+#include "support/random_weight.h"
 
 enum {
     CHANNELS = 384, /* between the convolutions */
@@ -39,25 +40,12 @@ typedef struct world {
 
 /* ---- the model ---- */
 
-static void add_weight(writer *graph, const char *name, const int64_t *dims, uint32_t rank)
-{
-    data_random random = {(uint64_t)name[0]};
-    size_t count = 1;
-    for (uint32_t i = 0; i < rank; i++) count *= (size_t)dims[i];
-    float *elements = malloc(count * sizeof *elements);
-    if (elements == NULL) abort();
-    data_fill(&random, elements, count);
-    writer tensor = make_tensor(name, 1, dims, rank, elements, count * sizeof *elements);
-    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
-    free(elements);
-}
-
 static writer graph_of(void)
 {
     writer graph = {0};
-    add_weight(&graph, "a", (int64_t[]){CHANNELS, IN, 1, 1}, 4);
-    add_weight(&graph, "b", (int64_t[]){FILTERS, CHANNELS, 3, 3}, 4);
-    add_weight(&graph, "c", (int64_t[]){FILTERS, COLUMNS}, 2);
+    add_random_weight(&graph, "a", (int64_t[]){CHANNELS, IN, 1, 1}, 4, 1);
+    add_random_weight(&graph, "b", (int64_t[]){FILTERS, CHANNELS, 3, 3}, 4, 2);
+    add_random_weight(&graph, "c", (int64_t[]){FILTERS, COLUMNS}, 2, 3);
     add_input(&graph, "x", 1, NULL, -1); /* of any size */
     add_node(&graph, make_node("Conv", "x a", "p"));
     writer conv = make_node("Conv", "p b", "q");

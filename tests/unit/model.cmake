@@ -7,7 +7,8 @@ add_library(sp_model_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/graph_draw.c
     ${PROJECT_SOURCE_DIR}/tests/support/image_graph.c
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
-    ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
+    ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c
+    ${PROJECT_SOURCE_DIR}/tests/support/random_weight.c)
 target_link_libraries(sp_model_fixture PUBLIC sp_test_support m)
 target_compile_definitions(sp_model_fixture PRIVATE
     SP_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/../shared/data")

@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "runtime_fixture.h"
 #include "support/model_data.h"
-#include "support/onnx_writer.h"
+#include "support/random_weight.h"
 
 enum { MOST_PACKINGS = 8 };
 
@@ -17,15 +17,9 @@ enum { MOST_PACKINGS = 8 };
 static const sp_graph *graph_of_products(void)
 {
     static const int64_t x_dims[2] = {-1, 4}, w_dims[2] = {4, 3}, v_dims[2] = {3, 5};
-    data_random random = {61};
-    float w[12], v[15];
-    data_fill(&random, w, 12);
-    data_fill(&random, v, 15);
     writer graph = {0};
-    writer part = make_tensor("w", 1, w_dims, 2, w, sizeof w);
-    write_message(&graph, GRAPH_INITIALIZER_FIELD, &part);
-    part = make_tensor("v", 1, v_dims, 2, v, sizeof v);
-    write_message(&graph, GRAPH_INITIALIZER_FIELD, &part);
+    add_random_weight(&graph, "w", w_dims, 2, 1);
+    add_random_weight(&graph, "v", v_dims, 2, 2);
     add_input(&graph, "x", 1, x_dims, 2);
     add_node(&graph, make_node("MatMul", "x w", "a"));
     writer back = make_node("Gemm", "a w", "b");

@@ -12,23 +12,11 @@
 #include "exec/packed_weights.h"
 #include "runtime_fixture.h"
 #include "support/model_data.h"
-#include "support/onnx_writer.h"
+#include "support/random_weight.h"
 
 enum { SIDE = 320, COUNT = SIDE * SIDE, BYTES = COUNT * 4, SMALL = 200, MOST_PACKINGS = 8 };
 
 _Static_assert(BYTES >= 256 * 1024, "the large weights are parked, whatever their kernel");
-
-static void add_weight(writer *graph, const char *name, const int64_t *dims, uint64_t seed)
-{
-    data_random random = {seed};
-    const size_t count = (size_t)(dims[0] * dims[1]);
-    float *elements = malloc(count * sizeof *elements);
-    if (elements == NULL) abort();
-    data_fill(&random, elements, count);
-    writer tensor = make_tensor(name, 1, dims, 2, elements, count * sizeof *elements);
-    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
-    free(elements);
-}
 
 /* x [n, SIDE] times a, times the transpose of a, times b; plus c, of the same size; times d, which
  * is small. */
@@ -36,10 +24,10 @@ static const sp_graph *graph_of_products(void)
 {
     static const int64_t square[2] = {SIDE, SIDE}, flat[2] = {SIDE, SMALL};
     writer graph = {0};
-    add_weight(&graph, "a", square, 1);
-    add_weight(&graph, "b", square, 2);
-    add_weight(&graph, "c", square, 3);
-    add_weight(&graph, "d", flat, 4);
+    add_random_weight(&graph, "a", square, 2, 1);
+    add_random_weight(&graph, "b", square, 2, 2);
+    add_random_weight(&graph, "c", square, 2, 3);
+    add_random_weight(&graph, "d", flat, 2, 4);
     add_input(&graph, "x", 1, (int64_t[]){-1, SIDE}, 2);
     add_node(&graph, make_node("MatMul", "x a", "p"));
     writer back = make_node("Gemm", "p a", "q");
@@ -149,8 +137,8 @@ static bool is_parkable_in(const reader_case *c)
 {
     static const int64_t dims[2] = {SIDE, SIDE};
     writer graph = {0};
-    add_weight(&graph, "w", dims, 1);
-    add_weight(&graph, "v", dims, 2);
+    add_random_weight(&graph, "w", dims, 2, 1);
+    add_random_weight(&graph, "v", dims, 2, 2);
     add_input(&graph, "x", 1, (int64_t[]){-1, SIDE}, 2);
     if (c->is_default) add_input(&graph, "w", 1, dims, 2);
     for (int i = 0; i < 3 && c->nodes[i] != NULL; i++) {
