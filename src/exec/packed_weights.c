@@ -236,23 +236,30 @@ static void batch_destroy(sp_packed_batch *batch)
     sp_free(batch);
 }
 
-/* Ends a batch whose copies are not in the table. Weights that were parked for them are restored;
- * where the table has a copy from another packer it is the source from now on. */
-static void batch_discard(sp_packed_weights *table, const sp_packed_request *request,
-                          sp_packed_batch *batch)
+/* A copy in the table that has all elements of the weight becomes its source if it has none. */
+static void copies_offer(sp_packed_weights *table, uint32_t weight)
+{
+    sp_mutex_lock(&table->lock);
+    const sp_packed_copy *copy = table->copies[weight];
+    sp_mutex_unlock(&table->lock);
+    /* Copies in the table stay as they are. */
+    for (; copy != NULL; copy = copy->next) {
+        if (copy->memory.host != NULL) {
+            sp__weight_offer(&table->store, &copy->what, copy->memory.host);
+        }
+    }
+}
+
+/* Ends a batch whose copies are not in the table. Each weight that was parked for one is restored,
+ * and parked again where the table has a copy from another packer. */
+static void batch_discard(sp_packed_weights *table, sp_packed_batch *batch)
 {
     for (uint32_t i = 0; i < batch->made; i++) {
         const sp_packed_copy *copy = &batch->copies[i];
         sp__weight_withdraw(&table->store, copy->what.weight, copy->memory.host);
+        copies_offer(table, copy->what.weight);
     }
     batch_destroy(batch);
-    for (uint32_t i = 0; i < request->plan->packing_count; i++) {
-        sp_mutex_lock(&table->lock);
-        const sp_packed_copy *copy = copy_find_locked(table, request, &request->plan->packings[i]);
-        sp_mutex_unlock(&table->lock);
-        if (copy == NULL || copy->memory.host == NULL) continue;
-        sp__weight_offer(&table->store, &copy->what, copy->memory.host);
-    }
 }
 
 /* Creates the missing copies, in one block of memory; all or none. */
@@ -264,7 +271,7 @@ static sp_status batch_create(sp_packed_weights *table, const sp_packed_request 
     batch->device = request->device;
     const sp_status status = batch_fill(table, request, found, batch);
     if (status != SP_OK) {
-        batch_discard(table, request, batch);
+        batch_discard(table, batch);
         return status;
     }
     *out = batch;
@@ -301,6 +308,13 @@ static bool copies_find_or_begin(sp_packed_weights *table, const sp_packed_reque
     return is_all;
 }
 
+/* Of a batch in the table. A weight's copy was offered when it was complete; the source that the
+ * weight had then may have been withdrawn since. */
+static void batch_offer(sp_packed_weights *table, const sp_packed_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->made; i++) copies_offer(table, batch->copies[i].what.weight);
+}
+
 /* Ends a packer's work, with its batch or, after a failure, NULL. */
 static void packing_end(sp_packed_weights *table, const sp_packed_request *request,
                         sp_packed_batch *batch, sp_memory *out)
@@ -309,14 +323,15 @@ static void packing_end(sp_packed_weights *table, const sp_packed_request *reque
     table->packers--;
     /* Another packer that did not wait either may have added the same copies. */
     const bool is_there = copies_find_locked(table, request, out);
-    if (batch != NULL && (!is_there || SP_PLANTED(keep_second_copy))) {
+    const bool is_added = batch != NULL && (!is_there || SP_PLANTED(keep_second_copy));
+    if (is_added) {
         batch_add_locked(table, batch);
         (void)copies_find_locked(table, request, out);
-        batch = NULL;
     }
     if (!SP_PLANTED(quiet_packer)) sp_cond_broadcast(&table->changed);
     sp_mutex_unlock(&table->lock);
-    if (batch != NULL) batch_discard(table, request, batch);
+    if (is_added) batch_offer(table, batch);
+    else if (batch != NULL) batch_discard(table, batch);
 }
 
 sp_status sp__packed_weights_get(sp_packed_weights *table, const sp_packed_request *request,

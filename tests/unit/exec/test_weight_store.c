@@ -77,13 +77,19 @@ static void world_end(world *w)
     runtime_end();
 }
 
-static sp_status get(world *w, const sp_graph_plan *plan, sp_device device, sp_memory *out)
+static sp_status get_as(world *w, const sp_graph_plan *plan, sp_device device, bool may_wait,
+                        sp_memory *out)
 {
     static const bool all[MOST_PACKINGS] = {true, true, true, true, true, true, true, true};
     CHECK(plan->packing_count <= MOST_PACKINGS);
     const sp_packed_request request = {
-        .plan = plan, .device = rt_device(device), .is_needed = all, .may_wait = true};
+        .plan = plan, .device = rt_device(device), .is_needed = all, .may_wait = may_wait};
     return sp__packed_weights_get(&w->table, &request, out);
+}
+
+static sp_status get(world *w, const sp_graph_plan *plan, sp_device device, sp_memory *out)
+{
+    return get_as(w, plan, device, true, out);
 }
 
 /* Are the whole pages of the weight in memory? */
@@ -333,6 +339,99 @@ TEST(a_failure_half_way_gives_all_weights_back)
     CHECK(!is_in_memory(&w, A) && !is_in_memory(&w, B));
     sp__plan_destroy(plan);
     world_end(&w);
+}
+
+/* ---- two packers ---- */
+
+/* One packer fails while another one makes copies of the same weights. */
+typedef enum packing_stage {
+    NOTHING,
+    OFFERED,       /* the one that fails has made its first copy, of A */
+    OFFERED_AGAIN, /* the other one has made its two copies of A */
+    FAILED,
+} packing_stage;
+
+static sp_atomic_u32 stage; /* a packing_stage; written (release) and read (acquire) by both */
+static sp_atomic_u32 fail_calls, other_calls;
+
+static void stage_await(packing_stage wanted)
+{
+    while (sp_load_acquire(&stage) < (uint32_t)wanted) sp_thread_yield();
+}
+
+static sp_status pack_and_fail(const sp_tile *tile)
+{
+    if (sp_fetch_add_relaxed(&fail_calls, 1) == 0) return own_pack(tile);
+    sp_store_release(&stage, OFFERED);
+    stage_await(OFFERED_AGAIN);
+    return SP_EXHAUSTED;
+}
+
+static sp_status pack_beside(const sp_tile *tile)
+{
+    if (sp_fetch_add_relaxed(&other_calls, 1) == 2) {
+        sp_store_release(&stage, OFFERED_AGAIN);
+        stage_await(FAILED);
+    }
+    return own_pack(tile);
+}
+
+typedef struct two_packers {
+    world *w;
+    const sp_graph_plan *failing, *other;
+    bool ends_first; /* the other one, before the first one fails */
+} two_packers;
+
+static void pack_as_one_of_two(void *arg, uint32_t index)
+{
+    const two_packers *two = arg;
+    sp_memory copies[MOST_PACKINGS];
+    if (index == 0) {
+        CHECK_STATUS(get_as(two->w, two->failing, CPU, false, copies), SP_EXHAUSTED);
+        sp_store_release(&stage, FAILED);
+        return;
+    }
+    stage_await(OFFERED);
+    CHECK_OK(get_as(two->w, two->other, CPU, false, copies));
+    if (two->ends_first) sp_store_release(&stage, OFFERED_AGAIN);
+}
+
+static const sp_graph_plan *plan_that_packs_by(const world *w, sp_kernel_fn fn, sp_kernel *kernels)
+{
+    memcpy(kernels, w->plan->kernels, SP_KERNEL_COUNT * sizeof *kernels);
+    own_pack = kernels[SP_KERNEL_ID_gemm_pack_f32].run;
+    kernels[SP_KERNEL_ID_gemm_pack_f32].run = fn;
+    return plan_of(w->graph, kernels);
+}
+
+/* Are the weights parked for the copies of the packer that did not fail? */
+static void check_two_packers(bool ends_first)
+{
+    static sp_kernel beside_kernels[SP_KERNEL_COUNT];
+    world w = world_begin();
+    two_packers two = {.w = &w, .ends_first = ends_first};
+    two.failing = plan_that_packs_by(&w, pack_and_fail, failing_kernels);
+    two.other = ends_first ? w.plan : plan_that_packs_by(&w, pack_beside, beside_kernels);
+    sp_store_relaxed(&stage, NOTHING);
+    sp_store_relaxed(&fail_calls, 0);
+    sp_store_relaxed(&other_calls, 0);
+    (void)rt_device(CPU); /* is open */
+    test_threads(2, pack_as_one_of_two, &two);
+    CHECK(!is_in_memory(&w, A) && !is_in_memory(&w, B));
+    for (uint32_t i = 0; i < WEIGHTS; i++) check_bits(&w, i);
+    sp__plan_destroy(two.failing);
+    if (!ends_first) sp__plan_destroy(two.other);
+    world_end(&w);
+}
+
+TEST(a_weight_is_parked_for_other_copies_when_a_packer_fails)
+{
+    check_two_packers(true);
+}
+
+TEST(a_weight_is_parked_for_copies_that_are_complete_after_a_packer_has_failed)
+{
+    check_two_packers(false);
 }
 
 TEST(without_memory_all_weights_are_there)
