@@ -376,11 +376,11 @@ static void check_pauses(world *w, uint64_t ns)
     SP_SCHED_ASSERT(shares_after(w, ns, 6 * MILLISECOND));
 }
 
-/* Whether misses of 0.8 ms in all, one after the other, wake the sleeping worker. */
+/* Whether misses of 0.8 ms and more, one after the other, wake the sleeping worker. */
 static bool misses_wake(world *w, uint64_t ns)
 {
     sp_store_relaxed(&w->device->sleeping, 1);
-    for (uint64_t i = 0; i < 800000 / ns; i++) sp__queue_miss(w->queue, ns);
+    for (uint64_t i = 0; i < 800000 / ns + 1; i++) sp__queue_miss(w->queue, ns);
     const bool is_woken = sp_load_relaxed(&w->device->sleeping) == 0;
     sp_store_relaxed(&w->device->sleeping, 0);
     return is_woken;
@@ -393,6 +393,45 @@ static void check_misses(world *w, uint64_t shortest)
     SP_SCHED_ASSERT(!misses_wake(w, shortest / 2));
     sp_store_relaxed(&w->free_slots.word, 1);
     SP_SCHED_ASSERT(!misses_wake(w, shortest));
+}
+
+static uint64_t rest_ns;
+
+static sp_status rest(const sp_tile *tile)
+{
+    (void)tile;
+    sp_clock_sleep(rest_ns);
+    return SP_OK;
+}
+
+/* Whether such dispatches wake the sleeping worker, four of them, one after the other. Those that
+ * are shared have no worker that joins. */
+static bool dispatches_wake(world *w, uint64_t ns)
+{
+    static const sp_kernel rests = {.name = "rest", .run = rest};
+    sp_atomic_u32 tile_ns;
+    rest_ns = ns / TILES;
+    sp_store_relaxed(&tile_ns, (uint32_t)rest_ns);
+    w->queue->tiles.kernel = &rests;
+    sp_store_relaxed(&w->device->sleeping, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        SP_SCHED_ASSERT(sp__queue_run_tiles(w->queue, &tile_ns) == SP_OK);
+    }
+    const bool is_woken = sp_load_relaxed(&w->device->sleeping) == 0;
+    sp_store_relaxed(&w->device->sleeping, 0);
+    return is_woken;
+}
+
+/* After a pause no worker is awake for dispatches that are shared again. */
+static void check_end_of_pause(world *w, uint64_t ns)
+{
+    sp_store_relaxed(&w->free_slots.word, 2);
+    w->queue->history = (sp_share_history){0};
+    SP_SCHED_ASSERT(dispatches_wake(w, ns));
+    share_and_save(w, ns, 0, 0, 2);
+    SP_SCHED_ASSERT(!dispatches_wake(w, ns));
+    sp_clock_sleep(5 * MILLISECOND);
+    SP_SCHED_ASSERT(dispatches_wake(w, ns));
 }
 
 /* The worker has ended; its bits are set by hand. */
@@ -412,6 +451,8 @@ static void execute_very_short(void *arg)
     check_pauses(w, w->device->options.ready_ns);
     check_pauses(w, w->device->options.share_ns);
     check_misses(w, w->device->options.ready_ns);
+    check_end_of_pause(w, w->device->options.ready_ns * 2);
+    check_end_of_pause(w, w->device->options.share_ns);
 }
 
 static void subject_tiles_very_short(void *arg)
@@ -496,7 +537,8 @@ const sp_subject sp__subjects_tiles[] = {
     {.name = "tiles_very_short",
      .test = subject_tiles_very_short,
      .thread_count = 2,
-     .planted = "shares_with_nobody wakes_when_crowded misses_for_ever never_pauses "
+     .planted = "shares_with_nobody wakes_when_crowded misses_for_ever "
+                "only_very_short_miss never_pauses "
                 "counts_sleep equal_pauses believes_one_judgement never_timed_alone",
      .options = SP_SLEEPERS,
      .seconds = 0.5},

@@ -94,7 +94,7 @@ typedef struct sp_share_trial {
 typedef struct sp_share_history {
     uint32_t untimed;   /* dispatches that were not shared, whose time was not needed; wraps */
     bool has_sharer;    /* another thread has run tiles of the last dispatch that was shared */
-    uint64_t missed_ns; /* of very short ones, but the first, that no worker was ready to share */
+    uint64_t missed_ns; /* of those that sp__queue_miss counts, but the first */
     uint64_t missed_at; /* when the last of these has ended */
     sp_share_trial trials[SP_SHARE_CLASSES];
 } sp_share_history;
@@ -354,8 +354,8 @@ bool sp__queue_shares(const sp_command_queue *queue, uint64_t ns);
 /* Whether the executor has to know how long such tiles take that it runs alone: always for
  * sp__queue_miss, now and then for later decisions. */
 bool sp__queue_times_tiles(sp_command_queue *queue, uint64_t ns);
-/* The executor has run such tiles alone. Where that happens again and again it wakes a worker,
- * which spins for the next ones. */
+/* The executor has run such tiles alone. Where that happens again and again, and one such dispatch
+ * does not wake a sleeping worker, it wakes one, which spins for the next ones. */
 void sp__queue_miss(sp_command_queue *queue, uint64_t ns);
 /* Whether tiles that take so long on one thread are shared with workers that are awake only. */
 bool sp__queue_is_very_short(const sp_command_queue *queue, uint64_t ns);

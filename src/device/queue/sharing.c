@@ -126,15 +126,26 @@ bool sp__queue_times_tiles(sp_command_queue *queue, uint64_t ns)
     return is_needed || ++history->untimed % MEASURED_EACH == 0;
 }
 
+/* The trial of a dispatch of a size of which several wake a sleeping worker, and one does not; NULL
+ * of others. */
+static const sp_share_trial *trial_of_missed(const sp_command_queue *queue, uint64_t ns)
+{
+    const uint64_t share_ns = sp__queue_device_of(queue)->options.share_ns;
+    const sp_share_trial *trials = queue->history.trials;
+    if (sp__queue_is_very_short(queue, ns)) return &trials[SP_SHARE_VERY_SHORT];
+    const bool is_longer = ns >= share_ns && ns < WAKES_SLEEPER * share_ns;
+    return is_longer && !SP_PLANTED(only_very_short_miss) ? &trials[SP_SHARE_LONGER] : NULL;
+}
+
 void sp__queue_miss(sp_command_queue *queue, uint64_t ns)
 {
     sp_queue_device *device = sp__queue_device_of(queue);
     sp_share_history *history = &queue->history;
-    if (!sp__queue_is_very_short(queue, ns)) return;
+    const sp_share_trial *trial = trial_of_missed(queue, ns);
+    if (trial == NULL || sp__share_trial_is_paused(trial)) return;
     const uint64_t now = sp_clock_now();
-    const bool is_in_row = now - history->missed_at < ns + SP_SHARE_SPIN_NS &&
-                           device_is_quiet(device) &&
-                           now >= history->trials[SP_SHARE_VERY_SHORT].paused_until;
+    const bool is_in_row =
+        now - history->missed_at < ns + SP_SHARE_SPIN_NS && device_is_quiet(device);
     history->missed_at = now;
     history->missed_ns = is_in_row || SP_PLANTED(wakes_when_crowded) ? history->missed_ns + ns : 0;
     if (history->missed_ns < MISSED_NS || SP_PLANTED(misses_for_ever)) return;

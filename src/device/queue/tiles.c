@@ -135,7 +135,9 @@ static uint32_t tiles_run_shared(sp_command_queue *queue, uint32_t left)
     if (!SP_PLANTED(leave_before_joiners)) tiles_wait_for_joiners(tiles);
     if (!SP_PLANTED(forgets_helpers)) sp__thread_add_helped((uint64_t)(left - count) * ns);
     queue->history.has_sharer = count < left;
-    if (count == left || sp__queue_device_of(queue)->options.share_ns == 0) return ns;
+    if (count == left) sp__queue_miss(queue, (uint64_t)left * ns);
+    const uint64_t share_ns = sp__queue_device_of(queue)->options.share_ns;
+    if (count == left || share_ns == 0) return ns;
     const uint64_t alone_ns = (uint64_t)left * expected_ns;
     sp__queue_judge_sharing(queue, alone_ns, sp_clock_now() - start_ns);
     /* What a tile took is not what it takes alone, unless that was measured in cold caches. */
