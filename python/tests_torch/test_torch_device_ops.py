@@ -155,9 +155,11 @@ def test_tensors_of_several_devices_are_refused():
         with pytest.raises(RuntimeError, match="same device"):
             call(x.to("sp"), x)
     for call in (lambda a, b: torch.exp(a, out=b), lambda a, b: b.add_(a), lambda a, b: b.lerp_(a, 0.5),
+                 lambda a, b: a.add_(b), lambda a, b: a.mul_(b), lambda a, b: a.lerp_(b, 0.5),
                  lambda a, b: F.layer_norm(a, (4,), b[0]), lambda a, b: F.group_norm(a, 2, b[0], b[0])):
         with pytest.raises(RuntimeError, match="same device"):
             call(x.to("sp"), x.clone())
+    assert torch.linalg.eigvals(x.to("sp")).shape == (4,)
     assert (x.to("sp") + torch.tensor(2.0)).cpu().equal(x + 2)
     assert x.to("sp")[torch.tensor([2, 0])].cpu().equal(x[[2, 0]])
     with pytest.raises((RuntimeError, TypeError)):

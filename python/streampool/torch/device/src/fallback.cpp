@@ -19,18 +19,28 @@ using torch::jit::Stack;
 
 std::atomic<int64_t> host_kernels{0}; // a figure for users
 
+enum class Use { input, in_place, output };
+
+Use use_of(const c10::Argument &argument)
+{
+    const c10::AliasInfo *alias = argument.alias_info();
+    if (alias == nullptr || !alias->isWrite()) return Use::input;
+    return argument.kwarg_only() ? Use::output : Use::in_place;
+}
+
 // Whether an operator reads tensors of the device, and uses tensors of the host that it must not:
-// numbers, indices and lengths may be there.
+// numbers, indices and lengths may be there. An output that is given by name (`out`) is not read:
+// PyTorch's linalg_eigvals makes a result of the device from parts on the host.
 struct Devices {
     bool has_ours = false;
     bool has_host = false;
 
-    void note(const at::Tensor &tensor, bool is_written)
+    void note(const at::Tensor &tensor, Use use)
     {
         if (!tensor.defined()) return;
         const bool is_data = tensor.is_floating_point() || tensor.is_complex();
-        if (is_ours(tensor)) has_ours |= !is_written;
-        else has_host |= is_written || (tensor.dim() > 0 && is_data);
+        if (is_ours(tensor)) has_ours |= use != Use::output;
+        else has_host |= use != Use::input || (tensor.dim() > 0 && is_data);
     }
 
     void require_one(const char *name) const
@@ -42,25 +52,25 @@ struct Devices {
     }
 };
 
-at::Tensor borrow(Borrow &all, Devices &devices, const at::Tensor &tensor, bool is_written)
+at::Tensor borrow(Borrow &all, Devices &devices, const at::Tensor &tensor, Use use)
 {
-    devices.note(tensor, is_written);
-    return is_written ? all.write(tensor) : all.read(tensor);
+    devices.note(tensor, use);
+    return use != Use::input ? all.write(tensor) : all.read(tensor);
 }
 
-c10::IValue borrow_list(Borrow &all, Devices &devices, const c10::IValue &value, bool is_written)
+c10::IValue borrow_list(Borrow &all, Devices &devices, const c10::IValue &value, Use use)
 {
     if (value.isTensorList()) {
         c10::List<at::Tensor> hosts;
         for (const at::Tensor &tensor : value.toTensorVector()) {
-            hosts.push_back(borrow(all, devices, tensor, is_written));
+            hosts.push_back(borrow(all, devices, tensor, use));
         }
         return hosts;
     }
     c10::List<optional<at::Tensor>> hosts;
     for (const c10::IValue &element : value.toListRef()) {
         optional<at::Tensor> host;
-        if (element.isTensor()) host = borrow(all, devices, element.toTensor(), is_written);
+        if (element.isTensor()) host = borrow(all, devices, element.toTensor(), use);
         hosts.push_back(host);
     }
     return hosts;
@@ -75,10 +85,10 @@ bool is_list_of_tensors(const c10::IValue &value)
                        [](const c10::IValue &element) { return element.isTensor(); });
 }
 
-c10::IValue borrow_value(Borrow &all, Devices &devices, const c10::IValue &value, bool is_written)
+c10::IValue borrow_value(Borrow &all, Devices &devices, const c10::IValue &value, Use use)
 {
-    if (value.isTensor()) return borrow(all, devices, value.toTensor(), is_written);
-    if (is_list_of_tensors(value)) return borrow_list(all, devices, value, is_written);
+    if (value.isTensor()) return borrow(all, devices, value.toTensor(), use);
+    if (is_list_of_tensors(value)) return borrow_list(all, devices, value, use);
     if (value.isDevice() && value.toDevice().type() == c10::DeviceType::PrivateUse1) {
         return c10::Device(c10::DeviceType::CPU);
     }
@@ -105,7 +115,7 @@ void begin_host_kernel(const char *name, std::initializer_list<at::Tensor> input
 {
     note_host_kernel();
     Devices devices;
-    for (const at::Tensor &tensor : inputs) devices.note(tensor, false);
+    for (const at::Tensor &tensor : inputs) devices.note(tensor, Use::input);
     devices.require_one(name);
 }
 
@@ -118,9 +128,8 @@ void fallback(const c10::OperatorHandle &op, Stack *stack)
     Borrow all;
     Devices devices;
     for (size_t i = 0; i < arguments.size(); i++) {
-        const c10::AliasInfo *alias = arguments[i].alias_info();
         c10::IValue &value = (*stack)[begin + i];
-        value = borrow_value(all, devices, value, alias != nullptr && alias->isWrite());
+        value = borrow_value(all, devices, value, use_of(arguments[i]));
     }
     devices.require_one(schema.name().c_str());
     all.begin();
