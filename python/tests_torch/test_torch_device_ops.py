@@ -180,6 +180,31 @@ def test_wrong_arguments_have_the_messages_of_pytorch():
         torch.randn(2).to("sp:1")
 
 
+REFUSED = {
+    "a name of gelu": lambda x: F.gelu(x, approximate="sigmoid"),
+    "a fill out of range": lambda x: x.fill_(-1e39),
+    "a factor of True": lambda x: torch.add(x, x, alpha=True),
+    "a factor of True in place": lambda x: x.add_(2, alpha=True),
+    "a complex factor": lambda x: torch.add(x, 2, alpha=1j),
+    "a complex factor of a difference": lambda x: torch.sub(x, 2, alpha=2j),
+    "a difference from True": lambda x: x - True,
+    "an output padding as large as the stride": lambda x: F.conv_transpose1d(x[None], x[:, :2, None],
+                                                                             output_padding=1),
+}
+
+
+def _refusal(call, x):
+    with pytest.raises(RuntimeError) as raised:
+        call(x)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arguments_that_the_host_refuses_have_its_message(name):
+    x = torch.randn(4, 4)
+    assert _refusal(REFUSED[name], x.to("sp")) == _refusal(REFUSED[name], x)
+
+
 def test_memory_that_is_not_there_is_an_error_and_the_device_goes_on():
     with pytest.raises(RuntimeError, match="bytes|memory") as raised:
         torch.empty(1 << 44, dtype=torch.uint8, device=DEVICE)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions. PyTorch leaves them to a device's own kernel, so there is no fallback to call.
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -54,6 +56,16 @@ std::vector<int64_t> output_size(const at::Tensor &x, const at::Tensor &w, const
     return size;
 }
 
+// PyTorch's rule: smaller than the stride or the dilation.
+bool has_small_output_padding(const Window &window)
+{
+    for (size_t k = 0; k < window.output_padding.size(); k++) {
+        if (window.output_padding[k] >= std::max(window.stride[k], window.dilation[k]))
+            return false;
+    }
+    return true;
+}
+
 bool has_native_kernel(const at::Tensor &x, const at::Tensor &w, const at::Tensor &b,
                        const Window &window)
 {
@@ -62,7 +74,8 @@ bool has_native_kernel(const at::Tensor &x, const at::Tensor &w, const at::Tenso
            x.dim() <= 5 && w.dim() == x.dim() && window.stride.size() == rank &&
            window.padding.size() == rank && window.dilation.size() == rank &&
            (!window.is_transposed ||
-            (window.output_padding.size() == rank && x.size(1) == w.size(0))) &&
+            (window.output_padding.size() == rank && has_small_output_padding(window) &&
+             x.size(1) == w.size(0))) &&
            (window.is_transposed || x.size(1) == w.size(1) * window.groups);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between the device and the host, which wait for the uses that they follow, and copies on
 // the device, which are queued if one kernel does them; fills.
+#include <cmath>
+#include <limits>
+
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -72,9 +75,17 @@ at::Tensor &zero_kernel(at::Tensor &self)
     return self;
 }
 
+// PyTorch refuses finite numbers out of the range of float32.
+bool is_float32(const at::Scalar &value)
+{
+    if (value.isComplex()) return false;
+    const double number = value.toDouble();
+    return !std::isfinite(number) || std::abs(number) <= std::numeric_limits<float>::max();
+}
+
 at::Tensor &fill_kernel(at::Tensor &self, const at::Scalar &value)
 {
-    const bool is_float = self.scalar_type() == c10::ScalarType::Float && !value.isComplex();
+    const bool is_float = self.scalar_type() == c10::ScalarType::Float && is_float32(value);
     if (!is_float || !is_range(self)) return SP_FALLBACK(fill__Scalar)(self, value);
     fill_range(self, static_cast<float>(value.toDouble()));
     return self;

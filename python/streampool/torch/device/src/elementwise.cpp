@@ -41,11 +41,6 @@ at::Tensor second_operand(const at::Tensor &a, const at::Tensor &b, double facto
     return is_number ? scalar_tensor(factor * b.item().toDouble()) : at::Tensor();
 }
 
-double factor_of(const at::Scalar &alpha)
-{
-    return alpha.isComplex() ? 0 : alpha.toDouble(); // 0: no kernel takes it
-}
-
 bool broadcasts(const at::Tensor &a, const at::Tensor &b)
 {
     for (int64_t i = 1; i <= std::min(a.dim(), b.dim()); i++) {
@@ -64,6 +59,12 @@ at::Tensor binary(const char *op, const at::Tensor &a, const at::Tensor &b, doub
     at::Tensor y = new_tensor(at::infer_size(a.sizes(), other.sizes()));
     Call(op).in(a).in(other).run({y});
     return y;
+}
+
+// PyTorch refuses other factors of a sum of floats.
+bool is_factor(const at::Scalar &alpha)
+{
+    return !alpha.isComplex() && !alpha.isBoolean();
 }
 
 bool binary_in_place(const char *op, at::Tensor &a, const at::Tensor &b, double factor)
@@ -91,27 +92,32 @@ SP_UNARY(tanh, "Tanh")
 
 at::Tensor gelu_kernel(const at::Tensor &x, c10::string_view approximate)
 {
-    if (!is_native(x)) return SP_FALLBACK(gelu)(x, approximate);
+    const bool is_tanh = approximate == "tanh";
+    const bool is_known = is_tanh || approximate == "none";
+    if (!is_native(x) || !is_known) return SP_FALLBACK(gelu)(x, approximate);
     at::Tensor y = new_tensor(x.sizes());
-    Call("Gelu").set("approximate", approximate == "tanh" ? "tanh" : "none").in(x).run({y});
+    Call("Gelu").set("approximate", is_tanh ? "tanh" : "none").in(x).run({y});
     return y;
 }
 
 at::Tensor add_kernel(const at::Tensor &a, const at::Tensor &b, const at::Scalar &alpha)
 {
-    at::Tensor y = binary("Add", a, b, factor_of(alpha));
+    at::Tensor y;
+    if (is_factor(alpha)) y = binary("Add", a, b, alpha.toDouble());
     return y.defined() ? y : SP_FALLBACK(add_Tensor)(a, b, alpha);
 }
 
 at::Tensor &add_in_place(at::Tensor &a, const at::Tensor &b, const at::Scalar &alpha)
 {
-    if (binary_in_place("Add", a, b, factor_of(alpha))) return a;
+    if (is_factor(alpha) && binary_in_place("Add", a, b, alpha.toDouble())) return a;
     return SP_FALLBACK(add__Tensor)(a, b, alpha);
 }
 
 at::Tensor sub_kernel(const at::Tensor &a, const at::Tensor &b, const at::Scalar &alpha)
 {
-    at::Tensor y = binary("Sub", a, b, factor_of(alpha));
+    const bool is_difference = is_factor(alpha) && b.scalar_type() != c10::ScalarType::Bool;
+    at::Tensor y;
+    if (is_difference) y = binary("Sub", a, b, alpha.toDouble());
     return y.defined() ? y : SP_FALLBACK(sub_Tensor)(a, b, alpha);
 }
 
