@@ -68,9 +68,8 @@ void delete_imported(Imported *imported)
     delete imported;
 }
 
-void drain_imported(Completed *completed, nb::list *futures)
+void drain_imported(Completed *completed)
 {
-    (void)futures;
     delete_imported(static_cast<Imported *>(completed));
 }
 
@@ -136,7 +135,7 @@ uint64_t bytes_of(const sp_dlpack_view &view)
 TensorObject import_capsule(nb::handle object, nb::handle device, nb::handle stream)
 {
     /* This thread may be faster than the drainer, which waits for the interpreter's lock. */
-    if (is_much_waiting()) memory_list()->take();
+    if (is_much_waiting()) memory_list()->drain();
     const sp_dlpack_import_options options = options_of(device, stream);
     Capsule capsule = {object, false};
     auto imported = std::make_unique<Imported>();

@@ -85,10 +85,11 @@ namespace
 CompletionList *the_default_list;
 CompletionList *the_memory_list; /* process-wide: one interpreter */
 
-void drain_run(Completed *completed, nb::list *futures)
+void drain_run(Completed *completed)
 {
     auto *link = static_cast<RunLink *>(completed);
-    futures->append(nb::steal(link->future));
+    nb::handle(link->future).attr("_complete")();
+    Py_DECREF(link->future);
     delete link;
 }
 
@@ -204,16 +205,21 @@ CompletionList::CompletionList() : list(sp_py_completion_list_create())
     }
 }
 
-nb::list CompletionList::take()
+void CompletionList::drain()
 {
-    nb::list futures;
+    std::exception_ptr first;
     sp_py_completion *node = sp_py_completion_list_take(list);
     while (node != nullptr) {
         auto *completed = reinterpret_cast<Completed *>(node);
         node = node->next;
-        completed->drain(completed, &futures);
+        try {
+            completed->drain(completed);
+        } catch (...) {
+            if (first == nullptr) first = std::current_exception();
+            sp_py_completion_list_push(list, &completed->link);
+        }
     }
-    return futures;
+    if (first != nullptr) std::rethrow_exception(first);
 }
 
 CompletionList *default_list()
@@ -279,7 +285,7 @@ void bind_future(nb::module_ &m)
     nb::class_<CompletionList>(m, "CompletionList", "Where submitted runs are found when done.")
         .def(nb::init<>())
         .def("fileno", [](const CompletionList &l) { return sp_py_completion_list_fd(l.list); })
-        .def("take", &CompletionList::take, "The futures whose runs are done.")
+        .def("drain", &CompletionList::drain, "Completes the futures whose runs are done.")
         .def("wake", [](CompletionList &l) { sp_py_completion_list_wake(l.list); })
         .def(
             "forward",

@@ -14,11 +14,11 @@ namespace py
 
 class Run;
 
-/* What a library's thread pushes. A thread with the interpreter's lock drains it: a run's future is
- * added to `futures`. */
+/* What a library's thread pushes. A thread with the interpreter's lock drains it, which ends it
+ * unless it throws: a run's future is completed, with its callbacks. */
 struct Completed {
     sp_py_completion link; /* first */
-    void (*drain)(Completed *self, nanobind::list *futures);
+    void (*drain)(Completed *self);
 };
 
 class CompletionList
@@ -32,8 +32,9 @@ class CompletionList
     CompletionList(const CompletionList &) = delete;
     CompletionList &operator=(const CompletionList &) = delete;
 
-    /* The futures of the runs that are done. */
-    nanobind::list take();
+    /* Drains all that was pushed. What an exception ends before its end, as that of a signal
+     * handler may anywhere, is pushed again; the first exception is thrown behind the others. */
+    void drain();
     sp_py_completion_list *const list;
 };
 

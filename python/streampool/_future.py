@@ -136,20 +136,6 @@ def _wake(loop, waiter, _):
         pass
 
 
-def _complete_all(futures):
-    for future in futures:
-        try:
-            future._complete()
-        except BaseException:  # SystemExit in a callback; the base class logs other exceptions
-            _complete_all(futures)
-            raise
-
-
-def drain(completions):
-    """Completes the futures of all runs in the list."""
-    _complete_all(iter(completions.take()))
-
-
 # ---- the drainer: a thread for runs that were submitted outside of event loops ----
 
 _lock = threading.Lock()
@@ -161,9 +147,9 @@ def _drain_until_the_end():
     while not _is_ending:
         _core.wait_for_drain()
         try:
-            _core.memory_list.take()
-            drain(_core.default_list)
-        except BaseException:  # the thread goes on for the others
+            _core.memory_list.drain()
+            _core.default_list.drain()
+        except BaseException:  # SystemExit in a callback; the base class logs other exceptions
             _log.exception("exception in a callback of a future")
 
 
@@ -224,7 +210,7 @@ class _Reader:
         self._completions = completions
 
     def __call__(self):
-        drain(self._completions)
+        self._completions.drain()
 
 
 def _list_of_loop(loop):

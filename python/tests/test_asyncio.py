@@ -180,3 +180,49 @@ def test_loops_in_several_threads(linear, x):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+class Interrupt(BaseException):
+    """Of a signal handler; an event loop logs it and goes on."""
+
+
+def _raising_once(kind, finish):
+    raised = []
+
+    def finish_or_raise(result):
+        if not raised:
+            raised.append(kind)
+            raise kind
+        return finish(result)
+
+    return finish_or_raise
+
+
+def test_an_interrupt_of_the_loop_loses_no_future(linear, x):
+    """A signal handler may end the completion of a future anywhere."""
+    async def wait_for(future):
+        return await future
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        futures = [linear.submit(x) for _ in range(5)]
+        for future in futures[1:3]:
+            future._finish = _raising_once(Interrupt, future._finish)
+        return await asyncio.wait_for(asyncio.gather(*map(wait_for, futures)), 30)
+
+    assert all((result == linear(x)).all() for result in asyncio.run(main()))
+
+
+def test_an_interrupt_that_ends_the_loop_loses_no_future(linear, x):
+    futures = []
+
+    async def main():
+        futures.extend(linear.submit(x) for _ in range(5))
+        futures[1]._finish = _raising_once(KeyboardInterrupt, futures[1]._finish)
+        await asyncio.sleep(30)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    done, pending = concurrent.futures.wait(futures, timeout=30)
+    assert len(done) == 5 and not pending
+    assert all((future.result() == linear(x)).all() for future in futures)
