@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models: loading, calling, submitting."""
 import collections
+import collections.abc
 import functools
 import os
 import typing
@@ -34,10 +35,16 @@ def _same(value):
     return value
 
 
+def _is_mapping(value):
+    if isinstance(value, (tuple, list, ndarray)):  # the check of an abstract class is part of a run
+        return False
+    return isinstance(value, (dict, collections.abc.Mapping))
+
+
 def _as_pair(inputs):
     """(values, named) of one array, a sequence of arrays or a mapping. Of a mapping a copy: another
     thread may change it during the run."""
-    if isinstance(inputs, dict):
+    if _is_mapping(inputs):
         return (), dict(inputs)
     if isinstance(inputs, (tuple, list)):
         return tuple(inputs), {}
@@ -107,10 +114,12 @@ class Model(Handle):
         """
         values, named = _as_pair(inputs)
         has_tensors = False
-        if isinstance(outputs, dict):
+        if outputs is None:
+            pass
+        elif _is_mapping(outputs):
             outputs = dict(outputs)
             has_tensors = self._takes(outputs.values())
-        elif outputs is not None:
+        else:
             outputs = tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,)
             has_tensors = self._takes(outputs)
         result = NotImplemented

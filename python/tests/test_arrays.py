@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays as inputs and outputs: by which protocols, in which memory, and who keeps them."""
 import array
+import collections
 import copy
 import gc
 import mmap
 import pickle
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -184,6 +186,14 @@ def test_a_mapping_requests_some_outputs(two):
     a, b = np.float32([1, 2]), np.float32([4, 8])
     result = two.run({"a": a, "b": b}, {"758": None})
     assert list(result) == ["758"] and (result["758"] == a - b).all()
+
+
+def test_any_mapping_has_inputs_and_outputs(two):
+    a, b = np.float32([1, 2]), np.float32([4, 8])
+    for mapping in (types.MappingProxyType, collections.ChainMap, collections.UserDict):
+        result = two.run(mapping({"a": a, "b": b}), mapping({"758": None}))
+        assert list(result) == ["758"] and (result["758"] == a - b).all()
+        assert (streampool.batch_inference(two, [mapping({"a": a, "b": b})])[0][0] == a + b).all()
 
 
 def test_shapes_that_follow_from_values():
