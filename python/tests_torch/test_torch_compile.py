@@ -299,6 +299,11 @@ def test_bad_arguments():
             (nn.ReLU(), torch.tensor(1.0), ValueError, "no example input has a dimension")]:
         with pytest.raises(error, match=text):
             streampool.torch.compile(module, example)
+    for options, text in [({"example_kwargs": 3}, "example_kwargs is of type int"),
+                          ({"dynamic_batch": "input"}, "dynamic_batch is of type str"),
+                          ({"dynamic_batch": {"input": "0"}}, "type str as the dimension of input 'input'")]:
+        with pytest.raises(TypeError, match=text):
+            streampool.torch.compile(linear, x, **options)
 
 
 def test_what_the_module_raises_comes_through():

@@ -30,6 +30,9 @@ def _named_dimensions(arguments, named):
     for name, tensor, axis in zip(arguments.names, arguments.tensors, axes):
         if axis is None:
             continue
+        if not hasattr(axis, "__index__"):
+            raise TypeError(f"dynamic_batch gives an object of type {type(axis).__name__} as the dimension of "
+                            f"input '{name}'; it must be an integer")
         if not 0 <= axis < tensor.dim():
             raise ValueError(f"dynamic_batch gives dimension {axis} of input '{name}', which has "
                              f"{tensor.dim()} dimensions")
@@ -41,6 +44,9 @@ def _named_dimensions(arguments, named):
 
 def batch_of(arguments, dynamic_batch):
     """The batch that is free, or None. ValueError if the example has none."""
+    if not isinstance(dynamic_batch, (bool, dict)):
+        raise TypeError(f"dynamic_batch is of type {type(dynamic_batch).__name__}; it can be True, False or a "
+                        "dict of dimensions by the names of inputs")
     if not dynamic_batch and not isinstance(dynamic_batch, dict):
         return None
     if isinstance(dynamic_batch, dict):

@@ -17,6 +17,9 @@ from ._export import export
 
 def _call_of(example_inputs, example_kwargs):
     """(args, kwargs) of the example."""
+    if not isinstance(example_kwargs, (dict, type(None))):
+        raise TypeError(f"example_kwargs is of type {type(example_kwargs).__name__}; it must be a dict of "
+                        "keyword arguments")
     kwargs = dict(example_kwargs or {})
     if isinstance(example_inputs, torch.Tensor):
         return (example_inputs,), kwargs
