@@ -309,8 +309,8 @@ void bind_dlpack(nb::module_ &m, nb::class_<Tensor> &c)
         "A capsule over the tensor's memory, ready to be read and written; on a GPU ready for what "
         "the CUDA stream with the number `stream` does next.");
     c.def("__dlpack_device__", dlpack_device);
-    m.def("import_dlpack", import_capsule, nb::arg("capsule"), nb::arg("device") = nb::none(),
-          nb::arg("stream") = nb::none(),
+    m.def("import_dlpack", import_capsule, nb::arg("capsule").none(),
+          nb::arg("device") = nb::none(), nb::arg("stream") = nb::none(),
           "A tensor over the memory of a capsule on a device, ready behind a stream of ours.");
 }
 

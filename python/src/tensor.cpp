@@ -350,7 +350,8 @@ void bind_tensor(nb::module_ &m)
     bind_exchange(c);
     bind_dlpack(m, c);
     bind_copies(c);
-    m.def("tensor_of_buffer", tensor_of_buffer);
+    m.def("tensor_of_buffer", tensor_of_buffer, nb::arg("array"), nb::arg("dtype"),
+          nb::arg("device").none());
 }
 
 } // namespace py

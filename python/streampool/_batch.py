@@ -13,15 +13,26 @@ from ._model import Model, _as_pair
 _MOST_SECONDS = 2**32  # in nanoseconds they fit 64 bits
 
 
+def _kind(name, wanted, value):
+    return TypeError(f"{name} is {wanted}; an object of type {type(value).__name__} was given")
+
+
 def _count(name, value):
-    value = operator.index(value)
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise _kind(name, "an integer", value) from None
     if not 0 <= value < 2**32:
         raise ValueError(f"{name} is {value}; it must be neither negative nor above {2**32 - 1}")
     return value
 
 
 def _options(max_batch, max_delay, workers, max_waiting, refuse_when_full):
-    if not 0 <= max_delay <= _MOST_SECONDS:
+    try:
+        is_in_range = 0 <= max_delay <= _MOST_SECONDS
+    except TypeError:
+        raise _kind("max_delay", "a number of seconds", max_delay) from None
+    if not is_in_range:
         raise ValueError(f"max_delay is {max_delay}; it can be 0 to {_MOST_SECONDS} seconds")
     return (_count("max_batch", max_batch), round(max_delay * 1e9), _count("workers", workers),
             _count("max_waiting", max_waiting), bool(refuse_when_full))

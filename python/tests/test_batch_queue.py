@@ -39,8 +39,8 @@ def test_options_are_checked(linear):
                     {"max_delay": float("nan")}, {"max_delay": float("inf")}, {"max_delay": 1e30}):
         with pytest.raises(ValueError, match=next(iter(options))):
             streampool.BatchQueue(linear, **options)
-    for options in ({"speed": 3}, {"max_batch": 1.5}, {"max_delay": "1"}):
-        with pytest.raises(TypeError):
+    for options in ({"speed": 3}, {"max_batch": 1.5}, {"workers": "1"}, {"max_delay": "1"}, {"max_delay": None}):
+        with pytest.raises(TypeError, match=next(iter(options))):
             streampool.BatchQueue(linear, **options)
     with pytest.raises(TypeError, match="streampool.Model"):
         streampool.BatchQueue(3)

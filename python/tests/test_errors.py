@@ -68,6 +68,8 @@ def test_arguments_of_another_type(linear):
         streampool.load(onnx_writer.linear(), max_run_bytes=-1)
     with pytest.raises(TypeError, match="timeout is a number"):
         linear.submit(np.zeros((2, 4), np.float32)).result("soon")
+    with pytest.raises(TypeError, match="a device is a Device or its name"):
+        streampool.tensor(np.zeros(1), device=None)
     for call in (lambda: streampool.batch_inference(None, []), lambda: streampool.BatchQueue(3)):
         with pytest.raises(TypeError, match="model is of type .*; it must be a streampool.Model"):
             call()
