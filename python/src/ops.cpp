@@ -44,9 +44,9 @@ struct Attributes {
     {
         for (Py_buffer &view : views) PyBuffer_Release(&view);
     }
-    const char *text(nb::handle value)
+    const char *text(nb::handle value, const char *what)
     {
-        return texts.emplace_back(text_of(value, "an attribute of strings")).c_str();
+        return texts.emplace_back(text_of(value, what)).c_str();
     }
     void add(nb::handle name, int type, nb::handle value);
     void set_list(sp_op_attribute *attribute, nb::handle value);
@@ -75,6 +75,9 @@ const sp_host_tensor *Attributes::tensor(nb::handle array)
 void Attributes::set_list(sp_op_attribute *attribute, nb::handle value)
 {
     const std::string what = std::string("each value of attribute '") + attribute->name + "'";
+    if (!nb::hasattr(value, "__iter__")) {
+        raise_kind(("attribute '" + std::string(attribute->name) + "'").c_str(), "a list", value);
+    }
     size_t count = 0; /* as iterated: __len__ of a class may tell another one */
     if (attribute->type == SP_OP_FLOATS) {
         auto &list = floats.emplace_back();
@@ -90,7 +93,7 @@ void Attributes::set_list(sp_op_attribute *attribute, nb::handle value)
         count = list.size();
     } else {
         auto &list = strings.emplace_back();
-        for (const nb::handle item : value) list.push_back(text(item));
+        for (const nb::handle item : value) list.push_back(text(item, what.c_str()));
         attribute->strings = list.data();
         count = list.size();
     }
@@ -101,7 +104,7 @@ void Attributes::set_list(sp_op_attribute *attribute, nb::handle value)
 void Attributes::add(nb::handle name, int type, nb::handle value)
 {
     sp_op_attribute attribute = {};
-    attribute.name = text(name);
+    attribute.name = text(name, "the name of an attribute");
     attribute.type = static_cast<sp_op_attribute_type>(type);
     const std::string what = std::string("attribute '") + attribute.name + "'";
     switch (attribute.type) {
@@ -112,7 +115,7 @@ void Attributes::add(nb::handle name, int type, nb::handle value)
         attribute.i = integer_of(value, what.c_str());
         break;
     case SP_OP_STRING:
-        attribute.s = text(value);
+        attribute.s = text(value, what.c_str());
         break;
     case SP_OP_TENSOR:
         attribute.t = tensor(value);

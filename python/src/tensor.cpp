@@ -313,12 +313,14 @@ nb::object tensor_of_memory(std::unique_ptr<HostMemory> memory)
 
 void bind_tensor(nb::module_ &m)
 {
-    nb::class_<Tensor> c(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
-                         "A typed, strided array in a device's memory. Immutable in type and "
-                         "shape; uses from any thread are ordered. Operators, views and copies "
-                         "return at once. They raise TypeError (dtypes, other objects), ValueError "
-                         "(shapes, axes, indices), MemoryError; what reads elements also raises "
-                         "the Error that a command has failed with.");
+    nb::class_<Tensor> c(
+        m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+        "A typed, strided array in a device's memory. Immutable in type and "
+        "shape; uses from any thread are ordered. Operators, views and copies "
+        "return at once. They raise TypeError (other objects, numbers that a dtype "
+        "lacks), ValueError (shapes, axes, dtypes that differ), IndexError, Error "
+        "(an operator has no kernel for a dtype), MemoryError; what reads elements "
+        "also raises the Error that a command has failed with.");
     c.def_prop_ro(
         "shape",
         [](const Tensor &t) {

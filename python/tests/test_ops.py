@@ -150,6 +150,10 @@ def test_wrong_calls():
             ops.Softmax(x, axis=axis)
     with pytest.raises(TypeError, match="each value of attribute 'perm' is an integer"):
         ops.Transpose(x, perm=["a"])
+    with pytest.raises(TypeError, match="attribute 'perm' is a list; an object of type int"):
+        ops.Transpose(x, perm=0)
+    with pytest.raises(TypeError, match="attribute 'approximate' is a string"):
+        ops.Gelu(x, approximate=0)
     with pytest.raises(TypeError, match="a size or an axis is an integer"):
         x.reshape("ab")
     with pytest.raises(ValueError, match="64 bits"):
