@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <new>
-#include <thread>
 #include <vector>
 
 #include "arguments.hpp"
@@ -44,43 +43,64 @@ class Scope
     {
         (void)stream_of(stream);
     }
-    StreamObject enter()
+    const nb::object stream;
+};
+
+/* The scopes that a thread has entered, outermost first. They need not be left in that order: those
+ * of tasks of an event loop overlap. The newest is never one that was left, but for the time of
+ * leave(). A scope that is not left keeps its stream, which is the thread's, until the thread ends.
+ */
+class EnteredScopes
+{
+  public:
+    /* Of the calling thread: an object in the dictionary that Python has for it. */
+    static EnteredScopes &of_thread();
+
+    void enter(nb::handle_t<Scope> scope)
     {
         sp_stream_guard guard;
-        check(sp_stream_guard_begin(stream_of(stream).handle, &guard));
-        const nb::ft_lock_guard scope(lock);
-        guards.push_back({std::this_thread::get_id(), guard});
-        return nb::borrow<StreamObject>(stream);
+        check(sp_stream_guard_begin(stream_of(nb::cast<Scope &>(scope).stream).handle, &guard));
+        all.push_back({nb::borrow(scope), guard, false});
     }
-    void exit()
+    void leave(nb::handle_t<Scope> scope)
     {
-        sp_stream_guard guard;
-        if (!take_own(&guard)) raise(SP_INVALID, "this thread has not entered the scope");
-        check(sp_stream_guard_end(&guard));
+        const auto is_it = [&](const Entered &e) { return e.scope.is(scope) && !e.is_left; };
+        const auto found = std::find_if(all.rbegin(), all.rend(), is_it);
+        if (found == all.rend()) raise(SP_INVALID, "this thread has not entered the scope");
+        found->is_left = true;
+        while (!all.empty() && all.back().is_left) {
+            const Entered newest = std::move(all.back());
+            all.pop_back();
+            check(sp_stream_guard_end(&newest.guard));
+        }
     }
 
   private:
     struct Entered {
-        std::thread::id thread;
+        nb::object scope;
         sp_stream_guard guard;
+        bool is_left;
     };
-    /* The newest of the calling thread; false: it has none. */
-    bool take_own(sp_stream_guard *guard)
-    {
-        const nb::ft_lock_guard scope(lock);
-        for (auto i = guards.end(); i != guards.begin();) {
-            if ((--i)->thread != std::this_thread::get_id()) continue;
-            *guard = i->guard;
-            guards.erase(i);
-            return true;
-        }
-        return false;
-    }
-
-    const nb::object stream;
-    nb::ft_mutex lock; /* guards `guards` */
-    std::vector<Entered> guards;
+    std::vector<Entered> all;
 };
+
+EnteredScopes &EnteredScopes::of_thread()
+{
+    constexpr const char *key = "streampool.scopes";
+    PyObject *dict = PyThreadState_GetDict(); /* borrowed */
+    if (dict == nullptr) throw std::bad_alloc();
+    if (PyObject *known = PyDict_GetItemString(dict, key))
+        return nb::cast<EnteredScopes &>(nb::handle(known));
+    const nb::object made = nb::cast(new EnteredScopes(), nb::rv_policy::take_ownership);
+    if (PyDict_SetItemString(dict, key, made.ptr()) != 0) throw nb::python_error();
+    return nb::cast<EnteredScopes &>(made);
+}
+
+StreamObject enter_scope(nb::handle_t<Scope> scope)
+{
+    EnteredScopes::of_thread().enter(scope);
+    return nb::borrow<StreamObject>(nb::cast<Scope &>(scope).stream);
+}
 
 sp_stream current_of(sp_device device)
 {
@@ -229,8 +249,11 @@ void bind_stream_calls(nb::module_ &m)
                       "`with streampool.stream(s):` makes `s` the thread's current stream of its "
                       "device.")
         .def(nb::init<nb::object>(), nb::arg("stream"))
-        .def("__enter__", &Scope::enter)
-        .def("__exit__", [](Scope &scope, const nb::args &) { scope.exit(); });
+        .def("__enter__", enter_scope)
+        .def("__exit__", [](nb::handle_t<Scope> scope, const nb::args &) {
+            EnteredScopes::of_thread().leave(scope);
+        });
+    nb::class_<EnteredScopes>(m, "EnteredScopes", "The scopes that a thread has entered.");
     m.def("current_stream", current_stream, nb::rv_policy::take_ownership,
           nb::arg("device") = "cpu", "The calling thread's current stream of the device.");
     m.def("default_stream", default_stream, nb::rv_policy::take_ownership,

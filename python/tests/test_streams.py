@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams and events."""
+import asyncio
+import gc
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -81,6 +83,60 @@ def test_a_scope_makes_a_stream_current():
         stream.synchronize("soon")
     with pytest.raises(ValueError, match="not entered"):
         scope.__exit__()
+
+
+def test_scopes_are_left_in_any_order():
+    default = streampool.current_stream()
+    streams = [streampool.Stream() for _ in range(4)]
+    scopes = [streampool.stream(stream) for stream in streams]
+    for scope in scopes:
+        scope.__enter__()
+    for left, current in ((1, 3), (3, 2), (0, 2)):
+        scopes[left].__exit__()
+        assert streampool.current_stream() == streams[current]
+    with pytest.raises(ValueError, match="not entered"):
+        scopes[0].__exit__()
+    scopes[2].__exit__()
+    assert streampool.current_stream() == default
+
+
+def test_scopes_of_tasks_overlap():
+    async def use(begin, end):
+        with streampool.stream(streampool.Stream()):
+            begin.set()
+            await end.wait()
+            return (streampool.tensor(np.float32([1])) + 1).item()
+
+    async def main():
+        first_is_in, second_is_in, first_is_out = (asyncio.Event() for _ in range(3))
+        first = asyncio.create_task(use(first_is_in, second_is_in))
+        await first_is_in.wait()
+        second = asyncio.create_task(use(second_is_in, first_is_out))
+        results = [await first]
+        first_is_out.set()
+        return [*results, await second]
+
+    assert asyncio.run(main()) == [2, 2]
+    assert streampool.current_stream() == streampool.default_stream()
+    assert (streampool.tensor(np.float32([1])) + 1).item() == 2
+
+
+def test_a_scope_that_is_left_on_another_thread_keeps_its_stream():
+    def scope():
+        with streampool.stream(streampool.Stream()):
+            yield
+
+    def work():
+        entered = scope()
+        next(entered)
+        with ThreadPoolExecutor(1) as other, pytest.raises(ValueError, match="not entered"):
+            other.submit(entered.close).result()
+        del entered
+        gc.collect()
+        return (streampool.tensor(np.float32([1])) + 1).item()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result() == 2
 
 
 def test_a_scope_is_entered_by_several_threads():
