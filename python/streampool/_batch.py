@@ -50,6 +50,9 @@ class BatchQueue(Handle):
     max_batch: most runs of a batch, at most 64 (0: 64). max_delay: seconds that the oldest run waits
     for others. workers: batches in flight. max_waiting: runs that wait. refuse_when_full: a submit
     past that raises Error (Status.BUSY) instead of waiting. Raises ValueError for other values.
+
+    Runs of a model whose shapes, branches or loops follow from values are not merged: they are
+    submitted as by Model.submit, whatever the options are.
     """
 
     def __init__(self, model: Model, *, max_batch: int = 0, max_delay: float = 0.0, workers: int = 0,
