@@ -210,7 +210,11 @@ class _Reader:
         self._completions = completions
 
     def __call__(self):
-        self._completions.drain()
+        try:
+            self._completions.drain()
+        except (KeyboardInterrupt, SystemExit):  # it ends the loop, and its frames keep this object
+            self._completions.forward(_core.default_list)
+            raise
 
 
 def _list_of_loop(loop):

@@ -213,16 +213,21 @@ def test_an_interrupt_of_the_loop_loses_no_future(linear, x):
     assert all((result == linear(x)).all() for result in asyncio.run(main()))
 
 
-def test_an_interrupt_that_ends_the_loop_loses_no_future(linear, x):
+def test_an_interrupt_that_ends_the_loop_loses_no_future(linear, held, x):
+    """Also while the exception is kept, with the frames of the loop."""
     futures = []
 
     async def main():
-        futures.extend(linear.submit(x) for _ in range(5))
-        futures[1]._finish = _raising_once(KeyboardInterrupt, futures[1]._finish)
-        await asyncio.sleep(30)
+        futures.extend(held.submit() for _ in range(2))
+        futures.extend(linear.submit(x) for _ in range(3))
+        futures[3]._finish = _raising_once(KeyboardInterrupt, futures[3]._finish)
+        await asyncio.sleep(60)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as interrupt:
         asyncio.run(main())
-    done, pending = concurrent.futures.wait(futures, timeout=30)
+    held.open()
+    done, pending = concurrent.futures.wait(futures, timeout=60)
     assert len(done) == 5 and not pending
-    assert all((future.result() == linear(x)).all() for future in futures)
+    assert all((future.result() == VALUE).all() for future in futures[:2])
+    assert all((future.result() == linear(x)).all() for future in futures[2:])
+    del interrupt
