@@ -143,6 +143,8 @@ def test_what_is_no_tensor_is_a_constant():
         f(x, factor=3)
     with pytest.raises(ValueError, match="'factor' is 2.0"):
         f(x, factor=2.0)
+    with pytest.raises(ValueError, match="'factor' is .*int64"):
+        f(x, factor=np.int64(2))
     with pytest.raises(ValueError, match="'bias' is Tensor; it was compiled with the constant None"):
         f(x, torch.ones(4))
 

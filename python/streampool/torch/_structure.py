@@ -114,6 +114,8 @@ def take(tree, value, tensors):
     elif isinstance(tree, Constant):
         if isinstance(value, torch.Tensor) or not _is_equal(tree.value, value):
             shown = _type_name(value) if isinstance(value, torch.Tensor) else repr(value)
+            if shown == repr(tree.value):  # numpy.int64(1) was "1" before NumPy 2
+                shown += f" of type {_type_name(value)}"
             raise ValueError(f"'{tree.name}' is {shown}; it was compiled with the constant "
                              f"{tree.value!r}: compile the module for that too")
     else:
