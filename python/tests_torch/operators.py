@@ -15,8 +15,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import streampool.torch.device
 
-# Of 670 and of 602 operators. Sparse results are refused.
-LEAST = 666 if torch.__version__ >= "2" else 599
+# Of 670 and of 602 operators. PyTorch 1.13 has no compressed sparse tensors on devices of extensions.
+LEAST = 670 if torch.__version__ >= "2" else 601
 SAMPLES = 4
 TOLERANCE = 1e-4
 DEVICE = streampool.torch.device._names.OWN_NAME

@@ -63,24 +63,75 @@ Borrow::Use &Borrow::use_of(const c10::Storage &storage, sp_access access)
     return uses_.back();
 }
 
-at::Tensor Borrow::borrow(const at::Tensor &tensor, sp_access access)
+// A result of a kernel may share the memory of an argument on the host.
+at::Tensor Borrow::note_foreign(const at::Tensor &tensor)
 {
-    if (!is_ours(tensor)) return tensor;
-    const Use &use = use_of(tensor.storage(), access);
-    for (Pair &pair : pairs_) {
-        if (!pair.tensor.is_same(tensor)) continue;
-        pair.is_written |= access != SP_READ;
-        return pair.host;
+    if (!tensor.defined()) return tensor;
+    if (!is_sparse(tensor)) {
+        foreign_.push_back(tensor);
+        return tensor;
     }
-    at::Tensor host = tensor_over(use.host, c10::DispatchKey::CPU, tensor);
+    for (const at::Tensor &part : form_of(tensor).parts) foreign_.push_back(part);
+    return tensor;
+}
+
+bool Borrow::is_foreign(const at::Tensor &host) const
+{
+    return std::any_of(foreign_.begin(), foreign_.end(), [&](const at::Tensor &argument) {
+        return argument.has_storage() && is_same(argument.storage(), host.storage());
+    });
+}
+
+// The pair of a tensor that was borrowed before.
+Borrow::Pair *Borrow::pair_of(const at::Tensor &tensor)
+{
+    for (Pair &pair : pairs_) {
+        if (pair.tensor.is_same(tensor)) return &pair;
+    }
+    return nullptr;
+}
+
+at::Tensor Borrow::keep(const at::Tensor &tensor, const at::Tensor &host, sp_access access)
+{
     pairs_.push_back({tensor, host, access != SP_READ});
     return host;
+}
+
+at::Tensor Borrow::borrow(const at::Tensor &tensor, sp_access access)
+{
+    if (!is_ours(tensor)) return note_foreign(tensor);
+    if (is_sparse(tensor)) return borrow_sparse(tensor, access);
+    const Use &use = use_of(tensor.storage(), access);
+    if (Pair *pair = pair_of(tensor)) {
+        pair->is_written |= access != SP_READ;
+        return pair->host;
+    }
+    return keep(tensor, tensor_over(use.host, c10::DispatchKey::CPU, tensor), access);
+}
+
+// Its parts are borrowed before it, so finish() comes to them first.
+at::Tensor Borrow::borrow_sparse(const at::Tensor &tensor, sp_access access)
+{
+    SparseForm form = form_of(tensor);
+    for (at::Tensor &part : form.parts) part = borrow(part, access);
+    if (Pair *pair = pair_of(tensor)) {
+        pair->is_written |= access != SP_READ;
+        return pair->host;
+    }
+    return keep(tensor, tensor_of(form), access);
 }
 
 at::Tensor Borrow::overwrite(const at::Tensor &tensor)
 {
     if (!is_ours(tensor)) return tensor;
     return borrow(tensor, covers_its_storage(tensor) ? SP_WRITE : SP_READ_WRITE);
+}
+
+void Borrow::keep_requires_grad()
+{
+    for (const Pair &pair : pairs_) {
+        if (pair.tensor.requires_grad()) pair.host.set_requires_grad(true);
+    }
 }
 
 sp_status Borrow::open(Use &use)
@@ -159,13 +210,33 @@ at::Tensor Borrow::give(const at::Tensor &host)
     for (const Pair &pair : pairs_) {
         if (pair.host.is_same(host)) return pair.tensor;
     }
+    if (is_sparse(host)) return tensor_of(give_form(host));
     TORCH_CHECK_NOT_IMPLEMENTED(host.layout() == c10::kStrided,
-                                "streampool has dense tensors only; this result is ",
+                                "streampool has dense and sparse tensors only; this result is ",
                                 host.layout());
-    return tensor_over(device_storage(host.storage()), c10::DispatchKey::PrivateUse1, host);
+    // Memory of a tensor on the host stays that tensor's.
+    const at::Tensor own = is_foreign(host) ? host.clone() : host;
+    return tensor_over(device_storage(own.storage()), c10::DispatchKey::PrivateUse1, own);
+}
+
+SparseForm Borrow::give_form(const at::Tensor &host)
+{
+    SparseForm form = form_of(host);
+    for (at::Tensor &part : form.parts) part = give(part);
+    return form;
 }
 
 void Borrow::finish()
+{
+    adopt_resized();
+    for (const Pair &pair : pairs_) {
+        if (!pair.is_written) continue;
+        if (is_sparse(pair.host)) set_form(pair.tensor, give_form(pair.host));
+        else set_layout(pair);
+    }
+}
+
+void Borrow::adopt_resized()
 {
     for (Use &use : uses_) {
         c10::StorageImpl *impl = use.storage.unsafeGetStorageImpl();
@@ -180,18 +251,18 @@ void Borrow::finish()
         impl->set_data_ptr_noswap(adopt(moved));
         impl->set_nbytes(bytes);
     }
-    for (const Pair &pair : pairs_) {
-        if (!pair.is_written) continue;
-        c10::TensorImpl *impl = pair.tensor.unsafeGetTensorImpl();
-        if (use_at(pair.host.storage()) == nullptr) {
-            impl->set_storage_keep_dtype(device_storage(pair.host.storage()));
-        }
-        if (pair.host.sizes() == pair.tensor.sizes() &&
-            pair.host.strides() == pair.tensor.strides()) {
-            continue;
-        }
-        impl->set_storage_offset(pair.host.storage_offset());
-        impl->set_sizes_and_strides(pair.host.sizes(), pair.host.strides());
+}
+
+void Borrow::set_layout(const Pair &pair)
+{
+    c10::TensorImpl *impl = pair.tensor.unsafeGetTensorImpl();
+    if (use_at(pair.host.storage()) == nullptr) {
+        impl->set_storage_keep_dtype(device_storage(pair.host.storage()));
     }
+    if (pair.host.sizes() == pair.tensor.sizes() && pair.host.strides() == pair.tensor.strides()) {
+        return;
+    }
+    impl->set_storage_offset(pair.host.storage_offset());
+    impl->set_sizes_and_strides(pair.host.sizes(), pair.host.strides());
 }
 } // namespace streampool_torch

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of the device as tensors of the host, without a copy, for kernels of PyTorch.
+// Tensors of the device as tensors of the host, without a copy, for kernels of PyTorch. A sparse
+// tensor is one over the host's forms of its parts.
 //
 //     Borrow borrow;
 //     at::Tensor a = borrow.read(x), b = borrow.write(y);
@@ -19,6 +20,7 @@
 
 #include "memory.hpp"
 #include "one_thread.hpp"
+#include "sparse.hpp"
 
 namespace streampool_torch
 {
@@ -48,6 +50,10 @@ class Borrow
     // For a kernel that writes all elements and reads none.
     at::Tensor overwrite(const at::Tensor &tensor);
 
+    // Makes hosts require a gradient where their tensors do, for kernels that compute more for the
+    // backward pass then.
+    void keep_requires_grad();
+
     // Opens the accesses; throws if a queued command that wrote one of the storages has failed.
     void begin();
 
@@ -73,6 +79,14 @@ class Borrow
     };
 
     at::Tensor borrow(const at::Tensor &tensor, sp_access access);
+    at::Tensor borrow_sparse(const at::Tensor &tensor, sp_access access);
+    at::Tensor note_foreign(const at::Tensor &tensor);
+    bool is_foreign(const at::Tensor &host) const;
+    Pair *pair_of(const at::Tensor &tensor);
+    at::Tensor keep(const at::Tensor &tensor, const at::Tensor &host, sp_access access);
+    SparseForm give_form(const at::Tensor &host);
+    void adopt_resized();
+    void set_layout(const Pair &pair);
     Use &use_of(const c10::Storage &storage, sp_access access);
     const Use *use_at(const c10::Storage &host) const;
     c10::Storage device_storage(const c10::Storage &host);
@@ -82,6 +96,7 @@ class Borrow
 
     std::vector<Use> uses_;
     std::vector<Pair> pairs_;
+    std::vector<at::Tensor> foreign_;
     std::vector<std::pair<c10::Storage, c10::Storage>> adopted_; // host, device
     OneThread one_thread_;
 };

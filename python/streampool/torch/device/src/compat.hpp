@@ -25,6 +25,10 @@
 // Hooks, generators, autocast, streams and events of Python.
 #define SP_TORCH_HAS_HOOKS SP_TORCH_AT_LEAST(2, 5)
 
+// Compressed sparse tensors (CSR and the like) of a device of an extension, and a dispatch key for
+// them. PyTorch 1.13 has the key for the host and for CUDA only, and their class refuses others.
+#define SP_TORCH_HAS_COMPRESSED SP_TORCH_AT_LEAST(2, 6)
+
 // Attention has a softmax of its own, whose rows of -inf are 0.
 #define SP_TORCH_HAS_SAFE_SOFTMAX SP_TORCH_AT_LEAST(2, 5)
 
@@ -34,6 +38,26 @@
 #else
 #define SP_TORCH_REGISTERS_GENERATORS 0
 #endif
+
+#include <c10/core/DispatchKey.h>
+#include <c10/util/Exception.h>
+namespace streampool_torch
+{
+#if SP_TORCH_HAS_COMPRESSED
+inline c10::DispatchKey compressed_key()
+{
+    return c10::DispatchKey::SparseCsrPrivateUse1;
+}
+#else
+inline c10::DispatchKey compressed_key()
+{
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false,
+        "PyTorch before 2.6 has no compressed sparse tensors (CSR, CSC, BSR, BSC) on devices "
+        "of extensions; use to_sparse(), or the host");
+}
+#endif
+} // namespace streampool_torch
 
 #if SP_TORCH_AT_LEAST(2, 2)
 #include <optional>

@@ -10,6 +10,7 @@
 #include "borrow.hpp"
 #include "compat.hpp"
 #include "devices.hpp"
+#include "sparse.hpp"
 
 namespace streampool_torch
 {
@@ -38,8 +39,8 @@ struct Devices {
     void note(const at::Tensor &tensor, Use use)
     {
         if (!tensor.defined()) return;
-        const bool is_data = tensor.is_floating_point() || tensor.is_complex();
-        if (is_ours(tensor)) has_ours |= use != Use::output;
+        const bool is_data = tensor.is_floating_point() || tensor.is_complex() || is_sparse(tensor);
+        if (is_ours(tensor)) has_ours |= use != Use::output || is_sparse(tensor);
         else has_host |= use != Use::input || (tensor.dim() > 0 && is_data);
     }
 
@@ -119,7 +120,7 @@ void begin_host_kernel(const char *name, std::initializer_list<at::Tensor> input
     devices.require_one(name);
 }
 
-void fallback(const c10::OperatorHandle &op, Stack *stack)
+void run_on_host(const c10::OperatorHandle &op, Stack *stack, c10::DispatchKey host)
 {
     note_host_kernel();
     const c10::FunctionSchema &schema = op.schema();
@@ -132,10 +133,12 @@ void fallback(const c10::OperatorHandle &op, Stack *stack)
         value = borrow_value(all, devices, value, use_of(arguments[i]));
     }
     devices.require_one(schema.name().c_str());
+    // Reductions of sparse products keep the places of maxima; no kernel for dense tensors asks.
+    if (host != c10::DispatchKey::CPU) all.keep_requires_grad();
     all.begin();
     {
         at::AutoDispatchBelowADInplaceOrView guard;
-        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+        op.redispatchBoxed(c10::DispatchKeySet(host), stack);
     }
     const size_t first = stack->size() - schema.returns().size();
     for (size_t i = first; i < stack->size(); i++) (*stack)[i] = give_value(all, (*stack)[i]);
@@ -150,6 +153,6 @@ TORCH_LIBRARY(streampool, m)
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m)
 {
-    m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+    m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback_to<c10::DispatchKey::CPU>>());
 }
 } // namespace streampool_torch

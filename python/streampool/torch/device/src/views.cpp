@@ -27,7 +27,7 @@ c10::ScalarType type_or_default(optional<c10::ScalarType> dtype)
 void require_dense(optional<c10::Layout> layout)
 {
     TORCH_CHECK_NOT_IMPLEMENTED(!layout.has_value() || *layout == c10::kStrided,
-                                "streampool has dense tensors only; given: ", *layout);
+                                "streampool has dense and sparse tensors only; given: ", *layout);
 }
 
 void require_this_device(optional<c10::Device> device)
