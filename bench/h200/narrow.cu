@@ -44,6 +44,25 @@ template <class T, int blocks> static Tile make_tile(const char *name)
     return {name, T::rows, T::columns, T::threads, T::bytes, T::left != SP_NARROW_PACKED, kernel};
 }
 
+// By warpgroups, where the device has them: the host's type of the tile is another one.
+template <class E>
+__global__ void __launch_bounds__(256, 1)
+    large_product(const __grid_constant__ sp_gpu_bindings bindings,
+                  const __grid_constant__ sp_gemm_constants k)
+{
+    SP_CUDA_SHARED(pool);
+    sp_narrow_product<sp_narrow_large<E>>(bindings, k, (char *)pool);
+}
+
+template <class E> static Tile make_large()
+{
+    typedef sp_narrow_large<E> T;
+    const auto kernel = large_product<E>;
+    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               SP_CUDA_GROUP_BYTES));
+    return {"128x128group", T::rows, T::columns, T::threads, SP_CUDA_GROUP_BYTES, false, kernel};
+}
+
 // The left operand of those without "raw" is packed by a kernel before, which is timed for itself.
 template <class E> static std::vector<Tile> make_tiles()
 {
@@ -66,7 +85,8 @@ template <class E> static std::vector<Tile> make_tiles()
             make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128s4"),
             make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 6, SP_NARROW_PACKED>, 1>("128x128s6"),
             make_tile<sp_narrow_tile<E, 128, 128, 32, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128w16"),
-            make_tile<sp_narrow_tile<E, 128, 256, 64, 32, 1, 3, SP_NARROW_PACKED>, 1>("128x256w16")};
+            make_tile<sp_narrow_tile<E, 128, 256, 64, 32, 1, 3, SP_NARROW_PACKED>, 1>("128x256w16"),
+            make_large<E>()};
 }
 
 static sp_gemm_constants make_constants(const Operands &o, int64_t rows)

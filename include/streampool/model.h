@@ -61,7 +61,8 @@ typedef struct sp_model_options {
      * convolutions of images of 16 channels or more, in one group, by constant weights, are
      * computed by tensor cores.
      * Operands of f32 are rounded to this type, to nearest even; f16 and bf16 of the file keep
-     * theirs. Sums are f32. Everything else stays as the file says.
+     * theirs. Sums are f32. With f16 and bf16 so is every other MatMul of f32, of two computed
+     * values, as in attention. Everything else stays as the file says.
      *
      * A row's bits then depend on the model, the precision and the architecture of the GPU only:
      * not on other rows, batches, threads, streams or time. They differ from the cpu's, so a run in

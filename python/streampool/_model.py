@@ -233,7 +233,7 @@ def load(source: typing.Any, device: typing.Any = "cpu", *, release_gil: "bool |
     last two: max_plans, max_run_bytes, max_loop_trips, max_partial_bytes, weight,
     max_concurrent_runs, max_waiting, cpu_ops (a string), precision ("tf32", "f16" or "bf16": products
     with constant matrices and convolutions by a GPU's tensor cores, operands of f32 rounded to that
-    type). Raises Error (OSError for a file that cannot be read).
+    type; "f16" and "bf16" also the MatMuls of two computed values, as in attention). Raises Error (OSError for a file that cannot be read).
     """
     if release_gil not in _RELEASE:
         raise ValueError(f"release_gil is {release_gil!r}; it can be True, False or 'auto'")

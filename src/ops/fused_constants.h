@@ -95,6 +95,7 @@ typedef struct sp_attention_constants {
     bool has_mask, has_condition;
     bool fills_false;       /* where the condition is 0 */
     bool is_condition_last; /* after the mask */
+    uint8_t rounding;       /* sp_rounding of the operands of both products, scaled */
     uint32_t batch_rank;
     int64_t batch_dims[SP_ATTENTION_RANK];
     sp_attention_operand query, key, value, mask, condition, y;

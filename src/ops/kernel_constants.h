@@ -68,6 +68,9 @@
 
 /* y[m][n] = activation(alpha * sum(m, n) + beta * c[m][n]), where the sum runs over k in order, in
  * segments. */
+/* To what a product of two computed values rounds its operands (docs/decisions/0089). */
+typedef enum sp_rounding { SP_ROUNDING_NONE, SP_ROUNDING_F16, SP_ROUNDING_BF16 } sp_rounding;
+
 typedef struct sp_gemm_constants {
     int64_t rows, columns, depth;
     int64_t a_row, a_depth;  /* strides of a, in elements */
@@ -79,6 +82,7 @@ typedef struct sp_gemm_constants {
     uint8_t activation; /* sp_activation */
     bool is_b_constant; /* b is a weight of a model, which no kernel writes */
     bool is_half;       /* of a narrow product: c and y have the type of its operands, too */
+    uint8_t rounding;   /* sp_rounding of a and b, which are f32; b is not packed */
     uint32_t batch_rank;
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
     int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];

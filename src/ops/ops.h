@@ -130,6 +130,9 @@ bool sp__may_be_narrow(const sp_op_call *call);
 /* Of such a call: the kernels of the type of its operands, which is that of a file's f16 and bf16.
  */
 const sp_narrow_kernels *sp__narrow_kernels(const sp_op_call *call);
+/* To what a MatMul rounds its operands where its right one is no packed constant, with which it is
+ * narrow (docs/decisions/0089). */
+sp_rounding sp__product_rounding(const sp_op_call *call);
 
 /* schema/nn/conv_transpose.c */
 sp_status sp__conv_transpose_infer(sp_op_call *call);

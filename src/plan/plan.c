@@ -149,10 +149,24 @@ void sp__plan_builder_destroy(sp_plan_builder *builder)
     sp__plan_destroy(builder->plan);
 }
 
+static bool is_narrow(const sp_plan_step *step)
+{
+    switch (step->kernel) {
+    case SP_KERNEL_ID_gemm_f32:
+    case SP_KERNEL_ID_gemm_strided_f32: /* its constants begin with those of gemm_f32 */
+        return ((const sp_gemm_constants *)step->constants)->rounding != SP_ROUNDING_NONE;
+    case SP_KERNEL_ID_attention_f32:
+        return ((const sp_attention_constants *)step->constants)->rounding != SP_ROUNDING_NONE;
+    default:
+        return sp__kernel_is_narrow(step->kernel);
+    }
+}
+
 static void find_narrow(sp_plan_builder *builder)
 {
     for (uint32_t s = 0; s < builder->plan->step_count; s++) {
-        if (sp__kernel_is_narrow(builder->steps[s].kernel)) builder->plan->has_narrow = true;
+        const sp_plan_step *step = &builder->steps[s];
+        if (step->kernel != SP_NO_KERNEL && is_narrow(step)) builder->plan->has_narrow = true;
     }
 }
 

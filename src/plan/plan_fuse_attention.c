@@ -103,6 +103,7 @@ static sp_view matrix_view(const sp_gemm_constants *k, int64_t first, const int6
  * and y [rows][columns]. */
 typedef struct product_views {
     sp_view a, b, y;
+    uint8_t rounding;
 } product_views;
 
 static bool read_product(const sp_plan_step *step, product_views *out)
@@ -120,6 +121,7 @@ static bool read_product(const sp_plan_step *step, product_views *out)
         for (uint32_t i = k->batch_rank; i-- > 0; stride *= k->batch_dims[i]) s.y_batch[i] = stride;
         s.y_row = k->columns;
     }
+    out->rounding = k->rounding;
     out->a = matrix_view(k, s.a_first, k->a_batch, k->rows, k->a_row, k->depth, k->a_depth);
     out->b = matrix_view(k, s.b_first, k->b_batch, k->depth, k->b_depth, k->columns, s.b_column);
     out->y = matrix_view(k, 0, s.y_batch, k->rows, s.y_row, k->columns, 1);
@@ -136,6 +138,7 @@ static bool match_values(attention *of, sp_plan_step *step)
     of->k.rows = rows_of(&p.a);
     of->k.keys = columns_of(&p.a);
     of->k.columns = columns_of(&p.b);
+    of->k.rounding = p.rounding;
     if (of->k.rows < SP_ATTENTION_LEAST_ROWS || of->k.keys < 1) return false;
     if (of->k.columns > SP_ATTENTION_COLUMNS) return false;
     of->batch = sp__view_count(&p.a) / (of->k.rows * of->k.keys);
@@ -150,6 +153,7 @@ static bool match_scores(attention *of, sp_plan_step *step)
 {
     product_views p;
     if (!read_product(step, &p) || !sp__view_is_plain(&p.y)) return false;
+    if (p.rounding != of->k.rounding) return false;
     of->k.depth = columns_of(&p.a);
     if (rows_of(&p.a) != of->k.rows || columns_of(&p.b) != of->k.keys) return false;
     sp_view key = p.b; /* [keys][depth] */

@@ -237,7 +237,7 @@ static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
     }
     if (is_known) return true;
     /* A larger plan may be too large to fold it, and must have the same bits. */
-    if (sp__may_be_narrow(call)) return false;
+    if (sp__may_be_narrow(call) || sp__product_rounding(call) != SP_ROUNDING_NONE) return false;
     for (uint32_t i = 0; i < call->input_count; i++) {
         if (!call->inputs[i].is_present) continue;
         if (call->inputs[i].data == NULL || call->inputs[i].bytes > SP_FOLD_VALUE_BYTES) {

@@ -104,6 +104,10 @@ void fake_kernels_begin(void)
     ADD_NARROW(tf32)
     ADD_NARROW(f16)
     ADD_NARROW(bf16)
+    ADD_VARIANT(gemm_f32, "gemm_rounded_f16")
+    ADD_VARIANT(gemm_f32, "gemm_rounded_bf16")
+    ADD_VARIANT(attention_f32, "attention_rounded_f16")
+    ADD_VARIANT(attention_f32, "attention_rounded_bf16")
 #undef ADD_NARROW
 #undef ADD_VARIANT
     fake_cuda_set_image(image);

@@ -75,9 +75,27 @@ static void make_narrow_conv(data_random *random, kernel_case *c)
     if (one_in(random, 2)) add_random(c, random, dtype, &bias);
 }
 
+/* Of two computed values, in a batch or not (docs/decisions/0089). */
+static void make_rounded_matmul(data_random *random, kernel_case *c)
+{
+    const int64_t m = pick_size(random, 150), n = pick_size(random, 150);
+    const int64_t k = one_in(random, 3) ? pick(random, 250, 600) : pick_size(random, 80);
+    const int64_t batch = pick(random, 1, 3);
+    c->op = "MatMul";
+    c->version = 13;
+    c->precision = (sp_precision)pick(random, SP_PRECISION_F16, SP_PRECISION_BF16);
+    c->activation = pick_activation(random);
+    sp_shape a = {.rank = 3, .dims = {one_in(random, 3) ? 1 : batch, m, k}};
+    sp_shape b = {.rank = 3, .dims = {batch, k, n}};
+    if (one_in(random, 4)) b = shape_2d(k, n);
+    add_random(c, random, SP_F32, &a);
+    add_random(c, random, SP_F32, &b);
+}
+
 const kernel_case_kind narrow_case_kinds[] = {
     {"narrow matmul", make_narrow_matmul, NULL},
     {"narrow gemm of halves", make_narrow_gemm_of_halves, NULL},
     {"narrow conv", make_narrow_conv, NULL},
+    {"rounded matmul", make_rounded_matmul, NULL},
     {0},
 };

@@ -27,7 +27,7 @@ typedef struct call {
     uint32_t shared_bytes;
 } call;
 
-static uint32_t at_once_runs, chunk_runs;
+static uint32_t at_once_runs, chunk_runs, rounded_runs;
 
 /* ---- memory that ends before a page without access ---- */
 
@@ -156,6 +156,8 @@ static void pick_sizes(data_random *random, call *c, bool is_large)
     k->of_query = pick_scale(random);
     k->of_key = pick_scale(random);
     k->of_scores = pick_scale(random);
+    k->rounding = (uint8_t)(one_in(random, 2) ? pick(random, SP_ROUNDING_F16, SP_ROUNDING_BF16)
+                                              : SP_ROUNDING_NONE);
 }
 
 static void pick_masks(data_random *random, call *c, bool has_specials)
@@ -180,13 +182,20 @@ static void pick_masks(data_random *random, call *c, bool has_specials)
     }
 }
 
+/* Of the smallest device that runs the call: those with tensor cores have more. */
+static uint32_t least_shared_bytes(const sp_attention_constants *k)
+{
+    return (k->rounding == SP_ROUNDING_NONE ? 64 : 99) * 1024;
+}
+
 static call make_call(data_random *random, bool is_large)
 {
-    call c = {.shared_bytes = one_in(random, 3) ? 64 * 1024 : 227 * 1024};
+    call c = {0};
     sp_attention_constants *k = &c.k;
     const bool has_specials = one_in(random, 2);
     size_t extent;
     pick_sizes(random, &c, is_large);
+    c.shared_bytes = one_in(random, 3) ? least_shared_bytes(k) : 227 * 1024;
     const int64_t heads = k->batch_dims[1];
     k->query = pick_strides(random, heads, k->rows, k->depth, &extent);
     c.memory[QUERY] = fill_floats(random, extent, has_specials, &c.bytes[QUERY]);
@@ -233,6 +242,14 @@ static void run_on_cpu(const call *c, void *y)
     CHECK_OK(sp__kernel_run_tiling(kernel, &tiling, bindings, k));
 }
 
+/* Another number of warps, if their queries and scores find room. */
+static void pick_rounded_shape(data_random *random, const call *c, sp_launch_shape *shape)
+{
+    const int64_t warps = (int64_t)1 << pick(random, 0, 3);
+    if (one_in(random, 2) || sp_cuda_rounded_bytes(&c->k, warps) > c->shared_bytes) return;
+    sp__cuda_launch_rounded_attention(&c->k, warps, shape);
+}
+
 /* Any form of the kernel that the call may have: keys and values by chunks, or at once. */
 static sp_launch_shape pick_shape(data_random *random, const call *c)
 {
@@ -241,6 +258,11 @@ static sp_launch_shape pick_shape(data_random *random, const call *c)
     sp_launch_shape shape = {0};
     sp__cuda_tiled_attention(k, c->shared_bytes, &shape);
     CHECK(shape.shared_bytes <= c->shared_bytes);
+    if (k->rounding != SP_ROUNDING_NONE) {
+        rounded_runs++;
+        pick_rounded_shape(random, c, &shape);
+        return shape;
+    }
     if (!sp_cuda_attention_fits_at_once(k) || one_in(random, 4)) return shape;
     const uint32_t rows = all_rows[pick(random, 0, 2)], warps = one_in(random, 2) ? 8 : 4;
     const int64_t bytes = sp_cuda_attention_bytes_at_once(k, warps, rows);
@@ -286,11 +308,12 @@ static void end_front(void *context)
 /* `largest`: the blocks of the grid, at most; they then compute several tiles. */
 static void run_emulated(data_random *random, const call *c, uint32_t largest, void *y)
 {
-    const sp_gpu_kernel *gpu = sp__cuda_kernels()[SP_KERNEL_ID_attention_f32].gpu;
     void *bindings[OPERANDS];
     const uint32_t count = bind(c, y, bindings);
     sp_launch_shape shape = pick_shape(random, c);
-    chunk_runs += shape.tile[1] == 0;
+    const sp_gpu_kernel *gpu =
+        shape.variant != NULL ? shape.variant : sp__cuda_kernels()[SP_KERNEL_ID_attention_f32].gpu;
+    chunk_runs += shape.variant == NULL && shape.tile[1] == 0;
     if (shape.grid[0] > largest) shape.grid[0] = largest;
     else if (one_in(random, 4)) shape.grid[0] += 2; /* blocks without tiles */
     front in_front = begin_front(c);
@@ -329,6 +352,7 @@ TEST(attention_has_the_bits_of_the_cpu)
     sp_fpenv_leave(before);
     CHECK(at_once_runs > 10);
     CHECK(chunk_runs > 10);
+    CHECK(rounded_runs > 10);
 }
 
 /* A launch fits each device and has a block for each of its tiles; whether keys and values are
@@ -337,14 +361,17 @@ TEST(a_launch_has_all_tiles_and_fits_the_device)
 {
     data_random random = {7};
     for (uint64_t i = 0; i < 1000; i++) {
-        call c = {.shared_bytes = i % 2 == 0 ? 64 * 1024 : 227 * 1024};
+        call c = {0};
         pick_sizes(&random, &c, true);
+        c.shared_bytes = i % 2 == 0 ? least_shared_bytes(&c.k) : 227 * 1024;
         bool is_at_once[2] = {false};
         for (int many = 0; many < 2; many++) {
             sp_launch_shape shape = {0};
             sp__cuda_tiled_attention(&c.k, c.shared_bytes, &shape);
             is_at_once[many] = shape.tile[1] > 0;
-            const int64_t rows = is_at_once[many] ? shape.tile[1] : SP_ATTENTION_ROWS;
+            const int64_t rows = c.k.rounding != SP_ROUNDING_NONE ? SP_CUDA_ROUNDED_ROWS
+                                 : is_at_once[many]               ? shape.tile[1]
+                                                                  : SP_ATTENTION_ROWS;
             const int64_t tiles = sp_cuda_tiles(c.k.rows, shape.tile[0] * rows);
             CHECK_EQ_U64(shape.grid[0], (uint64_t)(tiles * sp_cuda_attention_heads(&c.k)));
             CHECK_EQ_U64(shape.block[0], shape.tile[0] * SP_CUDA_LANES);

@@ -12,6 +12,7 @@
 #include "device/cuda/cuda_api.h"
 #include "fake_cuda.h"
 #include "precision_fixture.h"
+#include "rounding_fixture.h"
 #include "segment_fixture.h"
 
 static const precision_sizes sizes = {70, 512, 33, 0, SP_F32};
@@ -275,6 +276,26 @@ TEST(each_precision_gives_a_file_of_halves_the_same_bits)
         }
         sp_free(first);
     }
+    segment_end();
+}
+
+/* ---- products of two computed values ---- */
+
+TEST(attention_rounds_in_f16_and_bf16_with_the_bits_of_its_steps)
+{
+    static const rounding_sizes all_sizes[] = {{8, 5}, {64, 32}, {77, 20}, {300, 33}};
+    const sp_device device = segment_begin();
+    for (size_t i = 0; i < SP_COUNT_OF(all_sizes); i++) {
+        rounding_check_attention(device, &all_sizes[i]);
+    }
+    segment_end();
+}
+
+TEST(a_product_of_two_computed_values_is_exact_for_integers)
+{
+    const sp_device device = segment_begin();
+    rounding_check_product(device, 17, 300, 9);
+    rounding_check_product(device, 1, 64, 65);
     segment_end();
 }
 

@@ -273,7 +273,7 @@ TEST(a_compiled_program_is_kept_for_the_next_process)
     CHECK_OK(ask(&f, &from_source, 0, &function));
     CHECK_EQ_U64(compilations_of(&f), 1);
     REQUIRE_EQ_U64(cache_folder_find(&f.folder, f.folder.path), 1);
-    CHECK(strstr(f.folder.file, "planted-sm_90-nvrtc13.7-") != NULL);
+    CHECK(strstr(f.folder.file, "planted-sm_90a-nvrtc13.7-") != NULL);
     reopen(&f);
     CHECK_OK(ask(&f, &from_source, 0, &function));
     CHECK_EQ_U64(compilations_of(&f), 0);

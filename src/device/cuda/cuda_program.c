@@ -97,17 +97,23 @@ sp_status sp__cuda_program_text(const sp_gpu_program *program, char **out)
     return SP_OK;
 }
 
+/* The compiler's target: with what only 9.0 has, which compilers know from CUDA 12.0 on. */
+static const char *target_of(const sp_cuda_programs *programs, sp_nvrtc_version compiler)
+{
+    const bool is_own = strcmp(programs->architecture, "sm_90") == 0 && compiler.major >= 12;
+    return is_own ? "sm_90a" : programs->architecture;
+}
+
 /* An image compiled for this GPU, to be freed by the caller: from the disk cache, or a new one. */
 static sp_status text_compile(const sp_cuda_programs *programs, const sp_gpu_program *program,
                               const char *text, sp_nvrtc_version compiler, void **image)
 {
-    const sp_cuda_image_key key = {.name = program->name,
-                                   .source = text,
-                                   .architecture = programs->architecture,
-                                   .compiler = compiler};
+    const char *architecture = target_of(programs, compiler);
+    const sp_cuda_image_key key = {
+        .name = program->name, .source = text, .architecture = architecture, .compiler = compiler};
     size_t bytes;
     if (sp__cuda_disk_cache_read(&key, image, &bytes)) return SP_OK;
-    SP_TRY(sp__nvrtc_compile(program->name, text, programs->architecture, image, &bytes));
+    SP_TRY(sp__nvrtc_compile(program->name, text, architecture, image, &bytes));
     sp__cuda_disk_cache_write(&key, *image, bytes);
     return SP_OK;
 }

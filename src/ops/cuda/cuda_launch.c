@@ -50,9 +50,25 @@ static void set_gemm_square(const sp_gemm_constants *k, int64_t side, sp_launch_
         side == 64 ? &sp__cuda_variant_gemm_square_64_f32 : &sp__cuda_variant_gemm_square_128_f32;
 }
 
+static void set_gemm_rounded(const sp_gemm_constants *k, sp_launch_shape *out)
+{
+    const int64_t rows = (int64_t)SP_CUDA_ROUNDED_ROWS * SP_CUDA_ROUNDED_WARPS;
+    sp__cuda_set_grid(sp_cuda_tiles(k->rows, rows),
+                      sp_cuda_tiles(k->columns, SP_CUDA_ROUNDED_COLUMNS), sp_cuda_gemm_matrices(k),
+                      out);
+    out->block[0] = SP_CUDA_ROUNDED_WARPS * SP_CUDA_LANES;
+    out->shared_bytes = SP_CUDA_ROUNDED_BYTES;
+    out->variant = k->rounding == SP_ROUNDING_F16 ? &sp__cuda_variant_gemm_rounded_f16
+                                                  : &sp__cuda_variant_gemm_rounded_bf16;
+}
+
 void sp__cuda_launch_gemm(const sp_gemm_constants *k, const sp_cuda_tile *tile,
                           sp_launch_shape *out)
 {
+    if (k->rounding != SP_ROUNDING_NONE) {
+        set_gemm_rounded(k, out);
+        return;
+    }
     if (tile->groups == 0) {
         if (tile->warps > 0) set_gemm_team(k, tile->warps, out);
         else set_gemm_square(k, tile->rows, out);

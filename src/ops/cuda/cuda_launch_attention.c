@@ -43,9 +43,39 @@ static attention_shape attention_at_once(const sp_attention_constants *k, uint32
     return has_room(k, shapes[i], shared_bytes) ? shapes[i] : (attention_shape){0};
 }
 
+void sp__cuda_launch_rounded_attention(const sp_attention_constants *k, int64_t warps,
+                                       sp_launch_shape *out)
+{
+    const int64_t tiles = sp_cuda_tiles(k->rows, warps * SP_CUDA_ROUNDED_ROWS);
+    sp__cuda_set_grid(tiles * sp_cuda_attention_heads(k), 1, 1, out);
+    out->block[0] = (uint32_t)(warps * SP_CUDA_LANES);
+    out->tile[0] = (uint32_t)warps;
+    out->shared_bytes = (uint32_t)sp_cuda_rounded_bytes(k, warps);
+    out->variant = k->rounding == SP_ROUNDING_F16 ? &sp__cuda_variant_attention_rounded_f16
+                                                  : &sp__cuda_variant_attention_rounded_bf16;
+}
+
+/* Blocks of four warps, of fewer where that gives too few for all processors. */
+static void set_rounded(const sp_attention_constants *k, uint32_t shared_bytes,
+                        sp_launch_shape *out)
+{
+    const int64_t heads = sp_cuda_attention_heads(k), processors = 128;
+    int64_t warps = 4;
+    while (warps > 1 &&
+           (sp_cuda_rounded_bytes(k, warps) > shared_bytes ||
+            heads * sp_cuda_tiles(k->rows, warps * SP_CUDA_ROUNDED_ROWS) < processors)) {
+        warps /= 2;
+    }
+    sp__cuda_launch_rounded_attention(k, warps, out);
+}
+
 void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)
 {
     const sp_attention_constants *k = constants;
+    if (k->rounding != SP_ROUNDING_NONE) {
+        set_rounded(k, shared_bytes, out);
+        return;
+    }
     const attention_shape at_once = attention_at_once(k, shared_bytes);
     const bool is_at_once = at_once.rows > 0;
     const int64_t warps = is_at_once ? at_once.warps : attention_warps(k, shared_bytes);

@@ -48,8 +48,9 @@ static int64_t narrow_blocks(const sp_gemm_constants *k, const narrow_tile *tile
 /* The tile that is expected to be fastest, by measurements (bench/NOTES.md): a deep product whose
  * smallest tiles fit the processors at once, else the smallest tile of which there are not too
  * many. */
-static uint32_t pick_narrow(const sp_gemm_constants *k)
+static uint32_t pick_narrow(const sp_gemm_constants *k, bool has_groups)
 {
+    (void)has_groups;
     enum { FEW, DEEP, MIDDLE, LARGE };
     const int64_t enough = SP_CUDA_ENOUGH_BLOCKS;
     if (k->depth >= 1024 && narrow_blocks(k, &narrow_tiles[DEEP]) <= enough) return DEEP;
@@ -57,14 +58,22 @@ static uint32_t pick_narrow(const sp_gemm_constants *k)
     return narrow_blocks(k, &narrow_tiles[MIDDLE]) <= enough * 5 / 4 ? MIDDLE : LARGE;
 }
 
-/* The largest tile of which there are enough. */
-static uint32_t pick_packed(const sp_gemm_constants *k)
+/* The largest tile of which there are enough. By warpgroups the last one is worth half of the
+ * processors. */
+static uint32_t pick_packed(const sp_gemm_constants *k, bool has_groups)
 {
     uint32_t tile = SP_CUDA_PACKED_TILES - 1;
-    while (tile > 0 && narrow_blocks(k, &packed_tiles[tile]) < SP_CUDA_ENOUGH_BLOCKS * 3 / 4) {
-        tile--;
-    }
+    const int64_t enough = SP_CUDA_ENOUGH_BLOCKS;
+    if (has_groups && narrow_blocks(k, &packed_tiles[tile]) >= enough / 2) return tile;
+    while (tile > 0 && narrow_blocks(k, &packed_tiles[tile]) < enough * 3 / 4) tile--;
     return tile;
+}
+
+/* The last packed tile has the room that warpgroups need. */
+static void set_groups(const narrow_tile *tile, bool has_groups, sp_launch_shape *out)
+{
+    const bool is_last = tile == &packed_tiles[SP_CUDA_PACKED_TILES - 1];
+    if (has_groups && is_last) out->shared_bytes = SP_CUDA_GROUP_BYTES;
 }
 
 #define NARROW_LAUNCH(kind, type, element_bytes, ...)                                              \
@@ -77,9 +86,11 @@ static uint32_t pick_packed(const sp_gemm_constants *k)
     void sp__cuda_tiled_##kind##_##type(const void *constants, uint32_t shared_bytes,              \
                                         sp_launch_shape *out)                                      \
     {                                                                                              \
-        uint32_t tile = pick_##kind(constants);                                                    \
+        const bool has_groups = shared_bytes >= SP_CUDA_GROUP_BYTES;                               \
+        uint32_t tile = pick_##kind(constants, has_groups);                                        \
         if (kind##_tiles[tile].bytes[(element_bytes) == 4] > shared_bytes) tile = 0;               \
         sp__cuda_launch_##kind##_##type(constants, tile, out);                                     \
+        set_groups(&kind##_tiles[tile], has_groups, out);                                          \
     }
 #define NARROW_LAUNCHES(type, element_bytes)                                                       \
     NARROW_LAUNCH(narrow, type, element_bytes, &sp__cuda_variant_gemm_narrow_deep_##type,          \

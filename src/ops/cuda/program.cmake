@@ -46,13 +46,18 @@ set(join ${PROJECT_SOURCE_DIR}/cmake/join.cmake)
 set(shorten ${PROJECT_SOURCE_DIR}/cmake/shorten.cmake)
 set(deflate ${PROJECT_SOURCE_DIR}/cmake/deflate.cmake)
 
-# The compiler's targets: those from `first` on. Later GPUs compile the PTX of the oldest one.
+# The compiler's targets: those from `first` on. Later GPUs compile the PTX of the oldest one. What
+# only 9.0 has (gemm/group.cuh) is in its target 90a, which compilers have from CUDA 12.0 on.
 function(sp_cuda_targets first out)
     set(targets "")
     set(oldest "")
     foreach(arch IN LISTS architectures)
         if(arch GREATER_EQUAL first)
-            list(APPEND targets -gencode arch=compute_${arch},code=sm_${arch})
+            set(target ${arch})
+            if(help MATCHES "sm_${arch}a'")
+                set(target ${arch}a)
+            endif()
+            list(APPEND targets -gencode arch=compute_${target},code=sm_${target})
             if(NOT oldest)
                 set(oldest ${arch})
             endif()
@@ -151,6 +156,7 @@ sp_add_cuda_program(core
     cuda/conv/window.cu
     cuda/arch/copies.cuh
     cuda/gemm/finish.cuh
+    cuda/gemm/matrix.cuh
     cuda/gemm/product.cuh
     cuda/arch/cluster.cuh
     cuda/gemm/square.cuh
@@ -250,6 +256,7 @@ sp_add_cuda_program(product
     cuda/arch/half.cuh
     cuda/gemm/any.cu)
 sp_add_cuda_program(tensor FIRST 80
+    fused_constants.h
     math/half.h
     cuda/arch/half.cuh
     cuda/arch/copies.cuh
@@ -257,8 +264,18 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/gemm/finish.cuh
     cuda/gemm/narrow_operands.cuh
     cuda/gemm/narrow.cuh
+    cuda/gemm/group.cuh
     cuda/gemm/narrow.cu
-    cuda/conv/narrow.cu)
+    cuda/conv/narrow.cu
+    cuda/gemm/matrix.cuh
+    cuda/gemm/rounded.cuh
+    cuda/gemm/rounded.cu
+    cuda/arch/warp.cuh
+    cuda/reduce/joins.cuh
+    cuda/attention/attention_tile.h
+    cuda/attention/parts.cuh
+    cuda/attention/weights.cuh
+    cuda/attention/rounded.cu)
 sp_add_cuda_program(recurrent
     copy_constants.h
     cuda/arch/functions.cuh
@@ -279,4 +296,5 @@ sp_add_cuda_program(attention
     cuda/attention/attention_tile.h
     cuda/attention/parts.cuh
     cuda/attention/scores.cuh
+    cuda/attention/weights.cuh
     cuda/attention/attention.cu)

@@ -93,7 +93,8 @@ static int has_option(int count, const char *const *options, const char *wanted)
 /* Without these options the kernels would give other bits, or not load. */
 static const char *find_missing_option(int count, const char *const *options)
 {
-    static const char *const wanted[] = {"--gpu-architecture=sm_90", "--fmad=false", "--std=c++17"};
+    static const char *const wanted[] = {"--gpu-architecture=sm_90a", "--fmad=false",
+                                         "--std=c++17"};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         if (!has_option(count, options, wanted[i])) return wanted[i];
     }

@@ -153,6 +153,11 @@ static void mask_scores(const head *h, const query_part *p, float *scores)
 
 /* ---- the products ---- */
 
+static void round_operand(const head *h, float *x, int64_t count)
+{
+    if (h->k->rounding != SP_ROUNDING_NONE) SP_KERNEL(round_floats)(h->k->rounding, x, count);
+}
+
 /* The queries as panels, scaled; those beyond the last are zeros. */
 static void load_queries(const head *h, const query_part *p, float *panels)
 {
@@ -162,8 +167,10 @@ static void load_queries(const head *h, const query_part *p, float *panels)
         sp_panel_transpose(h->query + (p->first + i * PANEL) * of->row, of->row,
                            p->count - i * PANEL, depth, panels + i * PANEL * depth);
     }
-    if (SP_PLANTED(attention_scales_late)) return;
-    scale_floats(&h->k->of_query, panels, p->panels * PANEL * depth);
+    if (!SP_PLANTED(attention_scales_late)) {
+        scale_floats(&h->k->of_query, panels, p->panels * PANEL * depth);
+    }
+    round_operand(h, panels, p->panels * PANEL * depth);
 }
 
 /* Rows [first, last) of scores[keys][queries], each the sum of the product of the queries with the
@@ -191,7 +198,7 @@ static void compute_rows(const head *h, const query_part *p, const float *querie
     SP_KERNEL(gemm_part)(&operands, &part);
 }
 
-/* The same of keys that are scaled, some at a time. */
+/* The same of keys that are scaled or rounded, some at a time. */
 static SP_NOINLINE void compute_scaled(const head *h, const query_part *p, const float *queries,
                                        float *scores)
 {
@@ -213,6 +220,7 @@ static SP_NOINLINE void compute_scaled(const head *h, const query_part *p, const
             }
         }
         scale_floats(&h->k->of_key, scaled, count * depth);
+        round_operand(h, scaled, count * depth);
         compute_rows(h, p, queries, &rows, scaled, count, scores + first * width);
     }
 }
@@ -220,7 +228,8 @@ static SP_NOINLINE void compute_scaled(const head *h, const query_part *p, const
 static void compute_scores(const head *h, const query_part *p, const float *queries, float *scores)
 {
     const sp_attention_constants *k = h->k;
-    if (k->of_key.kind != SP_SCALE_NONE) compute_scaled(h, p, queries, scores);
+    const bool is_plain = k->of_key.kind == SP_SCALE_NONE && k->rounding == SP_ROUNDING_NONE;
+    if (!is_plain) compute_scaled(h, p, queries, scores);
     else compute_rows(h, p, queries, &k->key, h->key, k->keys, scores);
 }
 
@@ -234,7 +243,8 @@ static void weigh_values(const head *h, const query_part *p, const float *weight
                                        .depth = k->keys,
                                        .a_row = 1,
                                        .a_depth = p->panels * PANEL,
-                                       .alpha = 1};
+                                       .alpha = 1,
+                                       .rounding = k->rounding};
     const sp_gemm_operands operands = {.k = &product,
                                        .a = weights,
                                        .b = h->value,
@@ -244,7 +254,8 @@ static void weigh_values(const head *h, const query_part *p, const float *weight
                                        .b_panel = PANEL};
     const sp_gemm_part part = {
         .end = panels, .whole = k->columns / PANEL, .panels = panels, .last = p->count};
-    SP_KERNEL(gemm_part)(&operands, &part);
+    if (k->rounding != SP_ROUNDING_NONE) SP_KERNEL(gemm_rounded)(&operands, &part, 1);
+    else SP_KERNEL(gemm_part)(&operands, &part);
 }
 
 static void run_part(const head *h, const query_part *p)

@@ -267,7 +267,8 @@ sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
     g.y += tile->index[2] * k->rows * k->columns;
     sp_gemm_constants backwards;
     if (SP_PLANTED(tile_by_batch) && k->rows > 8) run_backwards(&g, &backwards);
-    SP_KERNEL(gemm_part)(&g, &t);
+    if (k->rounding != SP_ROUNDING_NONE) SP_KERNEL(gemm_rounded)(&g, &t, 1);
+    else SP_KERNEL(gemm_part)(&g, &t);
     return SP_OK;
 }
 
@@ -306,7 +307,8 @@ sp_status SP_KERNEL(gemm_strided_f32)(const sp_tile *tile)
     g.b += k->b_first;
     g.y_row = k->y_row;
     select_batch(&g, tile->index[2], k->y_batch);
-    if (is_transposed) run_transposed(&g, &t, k);
+    if (k->of.rounding != SP_ROUNDING_NONE) SP_KERNEL(gemm_rounded)(&g, &t, k->b_column);
+    else if (is_transposed) run_transposed(&g, &t, k);
     else SP_KERNEL(gemm_part)(&g, &t);
     return SP_OK;
 }

@@ -24,4 +24,9 @@ typedef struct sp_gemm_part {
  * not read. */
 void SP_KERNEL(gemm_part)(const sp_gemm_operands *g, const sp_gemm_part *t);
 
+/* The same of operands that are rounded (gemm_rounded.c); the columns of b are `b_column` apart. */
+void SP_KERNEL(gemm_rounded)(const sp_gemm_operands *g, const sp_gemm_part *t, int64_t b_column);
+/* Rounds `count` floats to f16 or bf16. */
+void SP_KERNEL(round_floats)(sp_rounding rounding, float *x, int64_t count);
+
 #endif

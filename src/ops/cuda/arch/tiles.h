@@ -52,10 +52,15 @@
     X(conv_narrow_deep_##type)                                                                     \
     X(conv_narrow_64_##type)                                                                       \
     X(conv_narrow_wide_##type)
+#define SP_CUDA_ROUNDED_VARIANTS(X, type)                                                          \
+    X(gemm_rounded_##type)                                                                         \
+    X(attention_rounded_##type)
 #define SP_CUDA_TENSOR_VARIANT_LIST(X)                                                             \
     SP_CUDA_TENSOR_VARIANTS(X, tf32)                                                               \
     SP_CUDA_TENSOR_VARIANTS(X, f16)                                                                \
-    SP_CUDA_TENSOR_VARIANTS(X, bf16)
+    SP_CUDA_TENSOR_VARIANTS(X, bf16)                                                               \
+    SP_CUDA_ROUNDED_VARIANTS(X, f16)                                                               \
+    SP_CUDA_ROUNDED_VARIANTS(X, bf16)
 
 #define SP_CUDA_THREADS 256
 /* Of a recurrent layer, by one block and by each of a team. */
@@ -191,12 +196,16 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
 #define SP_CUDA_PACKED_TILE_LIST(X)                                                                \
     X(packed, 64, 64, 32, 32, 1, 4, SP_NARROW_PACKED)                                              \
     X(wide, 64, 128, 32, 32, 1, 4, SP_NARROW_PACKED)                                               \
-    X(128, 128, 128, 64, 32, 1, 3, SP_NARROW_PACKED)
+    X(128, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED)
 #define SP_CUDA_CONV_TILE_LIST(X)                                                                  \
     X(few_pixels, 32, 32, 16, 16, 2, 3, SP_NARROW_PIXELS)                                          \
     X(deep_pixels, 16, 32, 16, 16, 8, 2, SP_NARROW_PIXELS)                                         \
     X(64_pixels, 64, 64, 32, 32, 1, 3, SP_NARROW_PIXELS)                                           \
     X(wide_pixels, 64, 128, 32, 32, 1, 3, SP_NARROW_PIXELS)
+/* The last tile of packed products by warpgroups (gemm/group.cuh), for which a block of 9.0 has
+ * room. */
+#define SP_CUDA_GROUP_STAGES 6
+#define SP_CUDA_GROUP_BYTES (SP_CUDA_GROUP_STAGES * 256 * SP_NARROW_BYTES + 1024)
 /* From one row or column to the next in shared memory. */
 #define SP_CUDA_NARROW_PITCH (SP_NARROW_BYTES + 16)
 /* Shared memory of a tile of elements of `size` bytes: stages of both operands for each group, and
@@ -209,6 +218,15 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
     ((groups) * (stages) *                                                                         \
          ((columns) * SP_CUDA_NARROW_PITCH + SP_CUDA_NARROW_LEFT_BYTES(rows, left, size)) +        \
      ((groups) - 1) * (rows) * (columns) * 4)
+
+/* Of a product whose operands are rounded on their way to shared memory, of elements of two bytes:
+ * a warp has 16 rows, and as many columns as the block. */
+#define SP_CUDA_ROUNDED_ROWS 16
+#define SP_CUDA_ROUNDED_WARPS 4
+#define SP_CUDA_ROUNDED_COLUMNS 64
+#define SP_CUDA_ROUNDED_BYTES                                                                      \
+    ((SP_CUDA_ROUNDED_ROWS * SP_CUDA_ROUNDED_WARPS + SP_CUDA_ROUNDED_COLUMNS) *                    \
+     SP_CUDA_NARROW_PITCH)
 
 /* Of a tile of several blocks: few rows of a product, or few pixels of a convolution. Three chunks
  * of both operands, chains that the other blocks read, and the sums of the block's part, if there

@@ -96,6 +96,38 @@ SP_CUDA_FUNCTION bool sp_cuda_attention_fits_at_once(const sp_attention_constant
     return k->keys > 0 && k->keys <= SP_GEMM_SEGMENT && k->columns <= SP_ATTENTION_CHUNK_COLUMNS;
 }
 
+/* ---- with rounded products (attention/rounded.cu), by elements of two bytes ---- */
+
+/* Floats from the scores of one query to those of the next: the keys and the zeros up to whole
+ * fragments; neighbouring queries are 8 banks apart. */
+SP_CUDA_FUNCTION int64_t sp_cuda_rounded_score_row(const sp_attention_constants *k)
+{
+    const int64_t keys = sp_cuda_tiles(k->keys, 16) * 16;
+    return sp_cuda_tiles(keys - 8, 32) * 32 + 8;
+}
+
+/* Bytes from one query or key to the next: an odd multiple of 16, so that fragments are read
+ * without conflicts of banks. */
+SP_CUDA_FUNCTION int64_t sp_cuda_rounded_pitch(const sp_attention_constants *k)
+{
+    return sp_cuda_tiles(k->depth, 16) * 32 + 16;
+}
+
+/* Keys that are in shared memory at a time: fewer of long ones, so that the most that a plan allows
+ * find room on every processor with tensor cores (99 KB). */
+SP_CUDA_FUNCTION int64_t sp_cuda_rounded_lines(const sp_attention_constants *k)
+{
+    return k->depth > 128 ? 32 : 64;
+}
+
+SP_CUDA_FUNCTION int64_t sp_cuda_rounded_bytes(const sp_attention_constants *k, int64_t warps)
+{
+    const int64_t row = sp_cuda_rounded_score_row(k) * 4 + sp_cuda_rounded_pitch(k);
+    const int64_t keys = sp_cuda_rounded_lines(k) * sp_cuda_rounded_pitch(k);
+    const int64_t values = (int64_t)SP_CUDA_ROUNDED_COLUMNS * SP_CUDA_NARROW_PITCH;
+    return warps * SP_CUDA_ROUNDED_ROWS * row + (keys > values ? keys : values);
+}
+
 /* Batch entries: heads of images. */
 SP_CUDA_FUNCTION int64_t sp_cuda_attention_heads(const sp_attention_constants *k)
 {

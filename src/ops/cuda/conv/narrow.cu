@@ -128,15 +128,17 @@ template <class T> struct sp_narrow_conv_output {
         return image * k.filters * pixels + (row + i - image * pixels);
     }
 
+    template <bool is_half>
     __device__ __forceinline__ void store(int64_t to, int64_t filter, float sum) const
     {
         if (filter >= k.filters) return;
-        if (bias != nullptr) sum = __fadd_rn(sum, sp_narrow_load<E>(bias, filter, k.is_half));
+        if (bias != nullptr) sum = __fadd_rn(sum, sp_narrow_load<E, is_half>(bias, filter));
         sum = sp_canonical(sum);
         if (k.activation == SP_ACTIVATION_RELU) sum = sp_store(sp_reluf(sum));
-        sp_narrow_store<E>(y, to + filter * pixels, k.is_half, sum);
+        sp_narrow_store<E, is_half>(y, to + filter * pixels, sum);
     }
 
+    template <bool is_half>
     __device__ __forceinline__ void finish(const sp_narrow_sums<T> &sum) const
     {
 #pragma unroll
@@ -145,7 +147,8 @@ template <class T> struct sp_narrow_conv_output {
             const int64_t to = place(i * 8);
 #pragma unroll
             for (int j = 0; j < T::across * 2; j++) {
-                store(to, column + j / 2 * 8 + j % 2, sum.at[i / 2][j / 2][i % 2 * 2 + j % 2]);
+                store<is_half>(to, column + j / 2 * 8 + j % 2,
+                               sum.at[i / 2][j / 2][i % 2 * 2 + j % 2]);
             }
         }
     }
@@ -174,7 +177,7 @@ SP_CUDA_FUNCTION void sp_narrow_conv_tile(const sp_gpu_bindings &bindings, const
 {
     const auto left =
         sp_make_narrow_pixels<T>(k, (const float *)bindings.at[0], row, all, place.thread);
-    const auto right = sp_make_narrow_lines<T::columns, T::group_threads>(bindings.at[1], k.filters,
+    const auto right = sp_make_narrow_lines<T::columns, T::group_threads, T::pitch>(bindings.at[1], k.filters,
                                                                           column, place.thread);
     sp_narrow_sums<T> sum;
     sp_narrow_run<T>(pool + place.group * T::group_bytes,
@@ -189,7 +192,8 @@ SP_CUDA_FUNCTION void sp_narrow_conv_tile(const sp_gpu_bindings &bindings, const
                                                  column + place.column + lane % 4 * 2,
                                                  all,
                                                  k.out_h * k.out_w};
-        output.finish(sum);
+        if (k.is_half) output.template finish<true>(sum);
+        else output.template finish<false>(sum);
         if (k.activation > SP_ACTIVATION_RELU) output.activate();
     }
     __syncthreads(); /* the next tile may use the memory */

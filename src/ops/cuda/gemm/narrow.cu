@@ -1,19 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Narrow products, and the packing of their weights. */
 
+/* The sums of the tile at (row, column), in the first group of warps. */
+template <class T>
+SP_CUDA_FUNCTION void
+sp_narrow_product_sums(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
+                       const sp_narrow_place &place, char *pool, int64_t row, int64_t column,
+                       sp_narrow_sums<T> &sum)
+{
+    const sp_narrow_left<T, T::left> left(k, bindings.at[0], row, place.thread);
+    const auto right = sp_make_narrow_lines<T::columns, T::group_threads, T::pitch>(
+        bindings.at[1], k.columns, column, place.thread);
+    const int chunks = (int)sp_cuda_tiles(k.depth, T::chunk);
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if constexpr (T::is_group) {
+        sp_group_run<T>(sp_group_memory(pool), chunks, place, left, right, sum);
+        return;
+    }
+#endif
+    sp_narrow_run<T>(pool + place.group * T::group_bytes,
+                     (float *)(pool + T::groups * T::group_bytes), chunks, place, left, right, sum);
+}
+
 /* The tile at (row, column). */
 template <class T>
 SP_CUDA_FUNCTION void
 sp_narrow_product_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
                        const sp_narrow_place &place, char *pool, int64_t row, int64_t column)
 {
-    const sp_narrow_left<T, T::left> left(k, bindings.at[0], row, place.thread);
-    const auto right = sp_make_narrow_lines<T::columns, T::group_threads>(bindings.at[1], k.columns,
-                                                                          column, place.thread);
     sp_narrow_sums<T> sum;
-    sp_narrow_run<T>(pool + place.group * T::group_bytes,
-                     (float *)(pool + T::groups * T::group_bytes),
-                     (int)sp_cuda_tiles(k.depth, T::chunk), place, left, right, sum);
+    sp_narrow_product_sums<T>(bindings, k, place, pool, row, column, sum);
     if (place.group == 0) {
         const int lane = place.thread % 32;
         void *y = bindings.at[k.has_c ? 3 : 2];
@@ -66,7 +82,7 @@ SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
     SP_NARROW_ENTRY(gemm_narrow_64_##suffix, sp_narrow_64<sp_tensor_##suffix>, 2)                  \
     SP_NARROW_ENTRY(gemm_packed_##suffix, sp_narrow_packed<sp_tensor_##suffix>, 2)                 \
     SP_NARROW_ENTRY(gemm_packed_wide_##suffix, sp_narrow_wide<sp_tensor_##suffix>, 1)              \
-    SP_NARROW_ENTRY(gemm_packed_128_##suffix, sp_narrow_128<sp_tensor_##suffix>, 1)
+    SP_NARROW_ENTRY(gemm_packed_128_##suffix, sp_narrow_large<sp_tensor_##suffix>, 1)
 
 SP_NARROW_PRODUCTS(tf32)
 SP_NARROW_PRODUCTS(f16)

@@ -14,6 +14,7 @@ struct sp_narrow_tile {
     typedef E element;
     static constexpr int rows = Rows, columns = Columns, groups = Groups, stages = Stages;
     static constexpr int left = Left;
+    static constexpr bool is_group = false; /* gemm/group.cuh */
     static constexpr int chunk = SP_NARROW_BYTES / E::bytes; /* steps of the depth */
     static constexpr int steps = SP_NARROW_BYTES / 32;       /* products of a chunk */
     /* Of fragments, of a warp. */
@@ -202,16 +203,23 @@ SP_CUDA_FUNCTION void sp_narrow_run(char *memory, float *chains, int chunks,
 /* ---- outputs ---- */
 
 /* An element of f32, or of the type. */
-template <class E> SP_CUDA_FUNCTION float sp_narrow_load(const void *from, int64_t at, bool is_half)
+template <class E, bool is_half> SP_CUDA_FUNCTION float sp_narrow_load(const void *from, int64_t at)
 {
     return is_half ? E::widen(((const typename E::type *)from)[at]) : ((const float *)from)[at];
 }
-template <class E>
-SP_CUDA_FUNCTION void sp_narrow_store(void *to, int64_t at, bool is_half, float value)
+template <class E, bool is_half>
+SP_CUDA_FUNCTION void sp_narrow_store(void *to, int64_t at, float value)
 {
     if (is_half) ((typename E::type *)to)[at] = E::round(value);
     else ((float *)to)[at] = value;
 }
+
+/* Outputs of a row, from the thread's first column on: the elements of c and of y, and how many
+ * there are. */
+struct sp_narrow_row {
+    int64_t c, y;
+    int columns;
+};
 
 template <class E> struct sp_narrow_output {
     const sp_gemm_constants &k;
@@ -220,31 +228,42 @@ template <class E> struct sp_narrow_output {
     int64_t row, column; /* of the thread's first output */
     bool is_wide;        /* two columns can be stored at once, as floats */
 
-    /* The two outputs at (i, j) from the thread's first. */
-    __device__ __forceinline__ void finish(int i, int j, float first, float second) const
+    /* Row `i` from the thread's first, of which it has columns up to `most`. */
+    __device__ __forceinline__ sp_narrow_row find_row(int i, int most) const
     {
-        const int64_t r = row + i, at = column + j;
-        if (r >= k.rows || at >= k.columns) return;
-        const bool has_second = at + 1 < k.columns;
-        float addends[2] = {0, 0};
-        if (c != nullptr) {
-            const int64_t from = r * k.c_row + at * k.c_column;
-            addends[0] = sp_narrow_load<E>(c, from, k.is_half);
-            if (has_second) addends[1] = sp_narrow_load<E>(c, from + k.c_column, k.is_half);
-        }
-        first = sp_gemm_finish(k, c != nullptr, first, addends[0]);
-        second = sp_gemm_finish(k, c != nullptr, second, addends[1]);
+        const int64_t r = row + i, rest = r < k.rows ? k.columns - column : 0;
+        return {r * k.c_row + column * k.c_column, r * k.columns + column,
+                rest < most ? (int)rest : most};
+    }
+
+    /* What is added to outputs j and j + 1 of the row. */
+    template <bool is_half>
+    __device__ __forceinline__ void load(const sp_narrow_row &at, int j, float *addends) const
+    {
+        addends[0] = addends[1] = 0;
+        if (c == nullptr || j >= at.columns) return;
+        const int64_t from = at.c + j * k.c_column;
+        addends[0] = sp_narrow_load<E, is_half>(c, from);
+        if (j + 1 < at.columns) addends[1] = sp_narrow_load<E, is_half>(c, from + k.c_column);
+    }
+
+    template <bool is_half>
+    __device__ __forceinline__ void finish(const sp_narrow_row &at, int j, const float *sums,
+                                           const float *addends) const
+    {
+        if (j >= at.columns) return;
+        float first = sp_gemm_finish(k, c != nullptr, sums[0], addends[0]);
+        float second = sp_gemm_finish(k, c != nullptr, sums[1], addends[1]);
         if (k.activation == SP_ACTIVATION_RELU) {
             first = sp_store(sp_reluf(first));
             second = sp_store(sp_reluf(second));
         }
-        const int64_t to = r * k.columns + at;
-        if (is_wide) {
-            *(float2 *)((float *)y + to) = {first, second};
+        if (!is_half && is_wide) {
+            *(float2 *)((float *)y + at.y + j) = {first, second};
             return;
         }
-        sp_narrow_store<E>(y, to, k.is_half, first);
-        if (has_second) sp_narrow_store<E>(y, to + 1, k.is_half, second);
+        sp_narrow_store<E, is_half>(y, at.y + j, first);
+        if (j + 1 < at.columns) sp_narrow_store<E, is_half>(y, at.y + j + 1, second);
     }
 
     /* Applies a long activation to two outputs of this thread, which are floats. */
@@ -260,23 +279,51 @@ template <class E> struct sp_narrow_output {
     }
 };
 
+template <bool is_half, class E, int across>
+SP_CUDA_FUNCTION void sp_narrow_finish_rows_of(const sp_narrow_output<E> &output, int i,
+                                               const float (&sums)[across][4])
+{
+    const sp_narrow_row rows[] = {output.find_row(i, across * 8), output.find_row(i + 8, across * 8)};
+    float addends[across][4];
+#pragma unroll
+    for (int j = 0; j < across * 2; j++) {
+        output.template load<is_half>(rows[j % 2], j / 2 * 8, addends[j / 2] + j % 2 * 2);
+    }
+#pragma unroll
+    for (int j = 0; j < across * 2; j++) {
+        output.template finish<is_half>(rows[j % 2], j / 2 * 8, sums[j / 2] + j % 2 * 2,
+                                        addends[j / 2] + j % 2 * 2);
+    }
+}
+
+/* Finishes 16 rows, from row `i` on, of fragments of sums. Loads are not behind stores, which might
+ * be to the same place for all that the compiler knows. */
+template <class E, int across>
+SP_CUDA_FUNCTION void sp_narrow_finish_rows(const sp_narrow_output<E> &output, int i,
+                                            const float (&sums)[across][4])
+{
+    if (output.k.is_half) sp_narrow_finish_rows_of<true>(output, i, sums);
+    else sp_narrow_finish_rows_of<false>(output, i, sums);
+}
+
+/* Applies a long activation to 8 * down rows that are finished. */
+template <class E, int down, int across>
+SP_CUDA_FUNCTION void sp_narrow_activate(const sp_narrow_output<E> &output)
+{
+    const uint8_t activation = output.k.activation;
+    if (activation == SP_ACTIVATION_NONE || activation == SP_ACTIVATION_RELU) return;
+#pragma unroll 1
+    for (int i = 0; i < down; i++) {
+#pragma unroll 1
+        for (int j = 0; j < across; j++) output.activate(i * 8, j * 8);
+    }
+}
+
 template <class T>
 SP_CUDA_FUNCTION void sp_narrow_finish(const sp_narrow_output<typename T::element> &output,
                                        const sp_narrow_sums<T> &sum)
 {
 #pragma unroll
-    for (int i = 0; i < T::down; i++) {
-#pragma unroll
-        for (int j = 0; j < T::across; j++) {
-            output.finish(i * 16, j * 8, sum.at[i][j][0], sum.at[i][j][1]);
-            output.finish(i * 16 + 8, j * 8, sum.at[i][j][2], sum.at[i][j][3]);
-        }
-    }
-    const uint8_t activation = output.k.activation;
-    if (activation == SP_ACTIVATION_NONE || activation == SP_ACTIVATION_RELU) return;
-#pragma unroll 1
-    for (int i = 0; i < T::down * 2; i++) {
-#pragma unroll 1
-        for (int j = 0; j < T::across; j++) output.activate(i * 8, j * 8);
-    }
+    for (int i = 0; i < T::down; i++) sp_narrow_finish_rows(output, i * 16, sum.at[i]);
+    sp_narrow_activate<typename T::element, T::down * 2, T::across>(output);
 }

@@ -4,9 +4,10 @@
  * would, packed by a kernel before. */
 
 /* Part of a packed matrix: [chunk][line][SP_NARROW_BYTES], where a line is a row of the left operand
- * or a column of the right one. A thread copies 16 bytes of some lines. */
-template <int lines, int threads> struct sp_narrow_lines {
-    static constexpr int pitch = SP_CUDA_NARROW_PITCH, parts = SP_NARROW_BYTES / 16;
+ * or a column of the right one. A thread copies 16 bytes of some lines, which are `pitch` bytes apart
+ * in shared memory. */
+template <int lines, int threads, int pitch> struct sp_narrow_lines {
+    static constexpr int parts = SP_NARROW_BYTES / 16;
     static constexpr int step = threads / parts, count = lines / step;
     static_assert(lines % step == 0 && threads % parts == 0, "threads copy equal parts");
     const char *at;       /* this thread's first 16 bytes of the first chunk */
@@ -26,19 +27,21 @@ template <int lines, int threads> struct sp_narrow_lines {
     }
 };
 
-/* The lines from `first` on, of a matrix of `all`. */
-template <int lines, int threads>
-SP_CUDA_FUNCTION sp_narrow_lines<lines, threads> sp_make_narrow_lines(const void *matrix,
-                                                                      int64_t all, int64_t first,
-                                                                      int thread)
+/* The lines from `first` on, of a matrix of `all`. Where lines follow each other without room between
+ * them, part p of line l is at p ^ l % 8, so that each bank is met once. */
+template <int lines, int threads, int pitch>
+SP_CUDA_FUNCTION sp_narrow_lines<lines, threads, pitch>
+sp_make_narrow_lines(const void *matrix, int64_t all, int64_t first, int thread)
 {
     constexpr int parts = SP_NARROW_BYTES / 16;
+    static_assert(threads / parts % 8 == 0 || pitch != SP_NARROW_BYTES, "one l % 8 for a thread");
     const int64_t padded = sp_cuda_tiles(all, SP_NARROW_LINES) * SP_NARROW_LINES;
     const int64_t rest = padded - first;
-    const int line = thread / parts, part = thread % parts * 16;
-    return {(const char *)matrix + (first + line) * SP_NARROW_BYTES + part,
+    const int line = thread / parts, part = thread % parts;
+    const int to = pitch == SP_NARROW_BYTES ? part ^ line % 8 : part;
+    return {(const char *)matrix + (first + line) * SP_NARROW_BYTES + part * 16,
             padded * SP_NARROW_BYTES, (rest < lines ? (int)rest : lines) - line,
-            line * SP_CUDA_NARROW_PITCH + part};
+            line * pitch + to * 16};
 }
 
 /* Rows of f32, copied to [row][raw_pitch]. A thread has four steps of some rows. */
@@ -123,11 +126,11 @@ template <class T, int left> struct sp_narrow_left {
 
 template <class T> struct sp_narrow_left<T, SP_NARROW_PACKED> {
     typedef sp_left_fragment<typename T::element> Fragment;
-    sp_narrow_lines<T::rows, T::group_threads> lines;
+    sp_narrow_lines<T::rows, T::group_threads, T::pitch> lines;
 
     __device__ __forceinline__ sp_narrow_left(const sp_gemm_constants &k, const void *a,
                                               int64_t first, int thread)
-        : lines(sp_make_narrow_lines<T::rows, T::group_threads>(a, k.rows, first, thread))
+        : lines(sp_make_narrow_lines<T::rows, T::group_threads, T::pitch>(a, k.rows, first, thread))
     {
     }
 

@@ -254,6 +254,7 @@ sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering)
                            .a_depth = 1,
                            .alpha = 1.0f,
                            .beta = 1.0f};
+    if (!call->inputs[1].is_packed) k.rounding = (uint8_t)sp__product_rounding(call);
     if (right.batch.rank == 0) {
         /* One matrix on the right: all rows of all batches are rows of one product. */
         k.rows *= (int64_t)sp__shape_count(&left.batch);

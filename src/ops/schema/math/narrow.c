@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What narrow products and convolutions share (docs/decisions/0072). */
+/* What narrow products and convolutions share (docs/decisions/0072, 0089). */
 #include "ops/ops.h"
 
 /* The least rank of a convolution's weights: one dimension beside filters and channels; and its
@@ -42,6 +42,17 @@ static bool is_product(const sp_op_call *call)
 {
     return (call->op->pack == sp__gemm_pack || call->op->pack == sp__matmul_pack) &&
            call->inputs[1].shape.rank == 2;
+}
+
+sp_rounding sp__product_rounding(const sp_op_call *call)
+{
+    static const sp_rounding roundings[] = {[SP_PRECISION_DEFAULT] = SP_ROUNDING_NONE,
+                                            [SP_PRECISION_TF32] = SP_ROUNDING_NONE,
+                                            [SP_PRECISION_F16] = SP_ROUNDING_F16,
+                                            [SP_PRECISION_BF16] = SP_ROUNDING_BF16};
+    const bool is_matmul = call->op->pack == sp__matmul_pack;
+    if (!is_matmul || call->inputs[0].dtype != SP_F32) return SP_ROUNDING_NONE;
+    return roundings[call->precision];
 }
 
 bool sp__may_be_narrow(const sp_op_call *call)
