@@ -27,7 +27,8 @@ typedef struct call {
     uint32_t shared_bytes;
 } call;
 
-static uint32_t at_once_runs, chunk_runs, rounded_runs;
+static uint32_t at_once_runs, chunk_runs;
+static uint32_t rounded_runs[3]; /* by 64 keys in registers */
 
 /* ---- memory that ends before a page without access ---- */
 
@@ -242,12 +243,16 @@ static void run_on_cpu(const call *c, void *y)
     CHECK_OK(sp__kernel_run_tiling(kernel, &tiling, bindings, k));
 }
 
-/* Another number of warps, if their queries and scores find room. */
+/* Another number of warps, if their queries and scores find room, and scores in registers or not.
+ */
 static void pick_rounded_shape(data_random *random, const call *c, sp_launch_shape *shape)
 {
     const int64_t warps = (int64_t)1 << pick(random, 0, 3);
-    if (one_in(random, 2) || sp_cuda_rounded_bytes(&c->k, warps) > c->shared_bytes) return;
-    sp__cuda_launch_rounded_attention(&c->k, warps, shape);
+    const bool is_at_once = sp_cuda_rounded_keys_at_once(&c->k) > 0 && one_in(random, 2);
+    const int64_t bytes = is_at_once ? sp_cuda_rounded_bytes_at_once(&c->k, warps)
+                                     : sp_cuda_rounded_bytes(&c->k, warps);
+    if (one_in(random, 2) || bytes > c->shared_bytes) return;
+    sp__cuda_launch_rounded_attention(&c->k, warps, is_at_once, shape);
 }
 
 /* Any form of the kernel that the call may have: keys and values by chunks, or at once. */
@@ -259,8 +264,8 @@ static sp_launch_shape pick_shape(data_random *random, const call *c)
     sp__cuda_tiled_attention(k, c->shared_bytes, &shape);
     CHECK(shape.shared_bytes <= c->shared_bytes);
     if (k->rounding != SP_ROUNDING_NONE) {
-        rounded_runs++;
         pick_rounded_shape(random, c, &shape);
+        rounded_runs[shape.tile[1] / 64]++;
         return shape;
     }
     if (!sp_cuda_attention_fits_at_once(k) || one_in(random, 4)) return shape;
@@ -352,7 +357,7 @@ TEST(attention_has_the_bits_of_the_cpu)
     sp_fpenv_leave(before);
     CHECK(at_once_runs > 10);
     CHECK(chunk_runs > 10);
-    CHECK(rounded_runs > 10);
+    for (int i = 0; i < 3; i++) CHECK(rounded_runs[i] > 0);
 }
 
 /* A launch fits each device and has a block for each of its tiles; whether keys and values are
@@ -368,7 +373,7 @@ TEST(a_launch_has_all_tiles_and_fits_the_device)
         for (int many = 0; many < 2; many++) {
             sp_launch_shape shape = {0};
             sp__cuda_tiled_attention(&c.k, c.shared_bytes, &shape);
-            is_at_once[many] = shape.tile[1] > 0;
+            is_at_once[many] = c.k.rounding == SP_ROUNDING_NONE && shape.tile[1] > 0;
             const int64_t rows = c.k.rounding != SP_ROUNDING_NONE ? SP_CUDA_ROUNDED_ROWS
                                  : is_at_once[many]               ? shape.tile[1]
                                                                   : SP_ATTENTION_ROWS;

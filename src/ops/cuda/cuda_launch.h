@@ -67,9 +67,10 @@ void sp__cuda_launch_gemm(const sp_gemm_constants *k, const sp_cuda_tile *tile,
 void sp__cuda_launch_conv(const sp_conv_constants *k, const sp_cuda_tile *tile,
                           sp_launch_shape *out);
 
-/* Attention with rounded products, of blocks of so many warps. */
+/* Attention with rounded products, of blocks of so many warps; at once only where
+ * sp_cuda_rounded_keys_at_once. */
 void sp__cuda_launch_rounded_attention(const sp_attention_constants *k, int64_t warps,
-                                       sp_launch_shape *out);
+                                       bool is_at_once, sp_launch_shape *out);
 
 /* The tiles of narrow products, and of those with both operands packed, by their index in
  * SP_CUDA_NARROW_TILE_LIST and SP_CUDA_PACKED_TILE_LIST. */

@@ -44,29 +44,45 @@ static attention_shape attention_at_once(const sp_attention_constants *k, uint32
 }
 
 void sp__cuda_launch_rounded_attention(const sp_attention_constants *k, int64_t warps,
-                                       sp_launch_shape *out)
+                                       bool is_at_once, sp_launch_shape *out)
 {
     const int64_t tiles = sp_cuda_tiles(k->rows, warps * SP_CUDA_ROUNDED_ROWS);
     sp__cuda_set_grid(tiles * sp_cuda_attention_heads(k), 1, 1, out);
     out->block[0] = (uint32_t)(warps * SP_CUDA_LANES);
     out->tile[0] = (uint32_t)warps;
-    out->shared_bytes = (uint32_t)sp_cuda_rounded_bytes(k, warps);
+    out->tile[1] = is_at_once ? (uint32_t)sp_cuda_rounded_keys_at_once(k) : 0;
+    out->shared_bytes = (uint32_t)(is_at_once ? sp_cuda_rounded_bytes_at_once(k, warps)
+                                              : sp_cuda_rounded_bytes(k, warps));
     out->variant = k->rounding == SP_ROUNDING_F16 ? &sp__cuda_variant_attention_rounded_f16
                                                   : &sp__cuda_variant_attention_rounded_bf16;
 }
 
-/* Blocks of four warps, of fewer where that gives too few for all processors. */
+static int64_t rounded_bytes(const sp_attention_constants *k, int64_t warps, bool is_at_once)
+{
+    return is_at_once ? sp_cuda_rounded_bytes_at_once(k, warps) : sp_cuda_rounded_bytes(k, warps);
+}
+
+/* Blocks of many queries, since the keys and values of a head are loaded by each; of fewer warps
+ * where that gives too few for all processors. At once a block has four warps at least, which load,
+ * and two such blocks find room on a processor if it has more. */
 static void set_rounded(const sp_attention_constants *k, uint32_t shared_bytes,
                         sp_launch_shape *out)
 {
     const int64_t heads = sp_cuda_attention_heads(k), processors = 128;
-    int64_t warps = 4;
-    while (warps > 1 &&
-           (sp_cuda_rounded_bytes(k, warps) > shared_bytes ||
-            heads * sp_cuda_tiles(k->rows, warps * SP_CUDA_ROUNDED_ROWS) < processors)) {
+    const bool is_at_once =
+        sp_cuda_rounded_keys_at_once(k) > 0 && sp_cuda_rounded_bytes_at_once(k, 4) <= shared_bytes;
+    int64_t warps = is_at_once ? 8 : 4;
+    while (warps > 1) {
+        const int64_t rows = warps * SP_CUDA_ROUNDED_ROWS;
+        const int64_t bytes = rounded_bytes(k, warps, is_at_once);
+        const bool has_room =
+            is_at_once ? 2 * bytes + SP_CUDA_RESERVED_BYTES <= shared_bytes : bytes <= shared_bytes;
+        const bool is_enough = heads * sp_cuda_tiles(k->rows, rows) >= processors;
+        const bool is_least = is_at_once && warps == 4;
+        if (rows / 2 < k->rows && (is_least || (has_room && is_enough))) break;
         warps /= 2;
     }
-    sp__cuda_launch_rounded_attention(k, warps, out);
+    sp__cuda_launch_rounded_attention(k, warps, is_at_once, out);
 }
 
 void sp__cuda_tiled_attention(const void *constants, uint32_t shared_bytes, sp_launch_shape *out)

@@ -128,6 +128,31 @@ SP_CUDA_FUNCTION void sp_read_right(const char *columns, int pitch, sp_right_fra
                      to[0].at[1], to[1].at[0], to[1].at[1]);
 }
 
+/* 16 columns, of 16 rows of elements of two bytes, `pitch` bytes apart. */
+template <class E>
+SP_CUDA_FUNCTION void sp_read_right_rows(const char *rows, int pitch, sp_right_fragment<E> *to)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const char *from = rows + lane % 16 * pitch + lane / 16 * 16;
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(from);
+    SP_TENSOR_INSTRUCTION("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                          : "=r"(to[0].at[0]), "=r"(to[0].at[1]), "=r"(to[1].at[0]),
+                            "=r"(to[1].at[1])
+                          : "r"(at)
+                          : "memory");
+}
+
+/* The outputs of two products, of neighbouring columns, as a left operand of two bytes. */
+template <class E>
+SP_CUDA_FUNCTION void sp_round_sums(const float (&first)[4], const float (&second)[4],
+                                    sp_left_fragment<E> &to)
+{
+    to.at[0] = sp_round_pair(E(), first[0], first[1]);
+    to.at[1] = sp_round_pair(E(), first[2], first[3]);
+    to.at[2] = sp_round_pair(E(), second[0], second[1]);
+    to.at[3] = sp_round_pair(E(), second[2], second[3]);
+}
+
 #define SP_TENSOR_PRODUCT(E, shape_and_types)                                                      \
     SP_CUDA_FUNCTION void sp_multiply_fragments(const sp_left_fragment<E> &left,                   \
                                                 const sp_right_fragment<E> &right,                 \
@@ -190,6 +215,32 @@ SP_CUDA_FUNCTION void sp_read_right(const char *columns, int pitch, sp_right_fra
         const int column = i / 2 * 8 + (int)threadIdx.x % 4 * 2 + i % 2;
         const auto *at = (const typename E::type *)(columns + column * pitch);
         for (int k = 0; k < E::step; k++) to[i / 2].at[i % 2][k] = E::widen(at[k]);
+    }
+}
+
+template <class E>
+SP_CUDA_FUNCTION void sp_read_right_rows(const char *rows, int pitch, sp_right_fragment<E> *to)
+{
+    for (int i = 0; i < 4; i++) {
+        const int column = i / 2 * 8 + (int)threadIdx.x % 4 * 2 + i % 2;
+        for (int k = 0; k < E::step; k++) {
+            const auto *at = (const typename E::type *)(rows + k * pitch);
+            to[i / 2].at[i % 2][k] = E::widen(at[column]);
+        }
+    }
+}
+
+template <class E>
+SP_CUDA_FUNCTION void sp_round_sums(const float (&first)[4], const float (&second)[4],
+                                    sp_left_fragment<E> &to)
+{
+    const int quad = (int)threadIdx.x % 32 / 4 * 4;
+    for (int k = 0; k < E::step; k++) {
+        const float(&sums)[4] = k < 8 ? first : second;
+        for (int i = 0; i < 2; i++) {
+            const float sum = __shfl_sync(0xffffffffu, sums[i * 2 + k % 2], quad + k % 8 / 2);
+            to.at[i][k] = E::widen(E::round(sum));
+        }
     }
 }
 

@@ -128,6 +128,25 @@ SP_CUDA_FUNCTION int64_t sp_cuda_rounded_bytes(const sp_attention_constants *k, 
     return warps * SP_CUDA_ROUNDED_ROWS * row + (keys > values ? keys : values);
 }
 
+/* With all keys and values of a head at once: bytes from one value to the next, the keys that are
+ * in registers, or 0, and the shared memory. */
+SP_CUDA_FUNCTION int64_t sp_cuda_rounded_value_pitch(const sp_attention_constants *k)
+{
+    return sp_cuda_tiles(k->columns, 16) * 32 + 16;
+}
+SP_CUDA_FUNCTION int64_t sp_cuda_rounded_keys_at_once(const sp_attention_constants *k)
+{
+    if (k->columns > SP_CUDA_ROUNDED_COLUMNS || k->keys > 128) return 0;
+    return k->keys > 64 ? 128 : 64;
+}
+SP_CUDA_FUNCTION int64_t sp_cuda_rounded_bytes_at_once(const sp_attention_constants *k,
+                                                       int64_t warps)
+{
+    const int64_t keys = sp_cuda_tiles(k->keys, 16) * 16;
+    return (warps * SP_CUDA_ROUNDED_ROWS + keys) * sp_cuda_rounded_pitch(k) +
+           keys * sp_cuda_rounded_value_pitch(k);
+}
+
 /* Batch entries: heads of images. */
 SP_CUDA_FUNCTION int64_t sp_cuda_attention_heads(const sp_attention_constants *k)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention whose products are rounded to f16 or bf16 (docs/decisions/0089), of 16 queries a warp: the
- * bits of gemm_rounded and of the softmax. In shared memory are
+ * bits of gemm_rounded and of the softmax. In shared memory are, rounded but for the scores,
  *
  *     the scores of the queries     [warps * 16][score row], f32
- *     the queries                   [warps * 16][query pitch], rounded
- *     a part of the keys, a line each, or of the values, a line for each column
- */
+ *     the queries                   [warps * 16][pitch]
+ *     a part of the keys            [keys][pitch], or of the values
+ *
+ * or, for few keys and columns, the queries, all keys and all values, while scores and weights stay in
+ * registers, where the products leave them and take them. */
 
 /* One block's tile. */
 struct sp_rounded_attention {
@@ -109,9 +111,9 @@ SP_CUDA_FUNCTION void sp_rounded_columns(const sp_rounded_attention &a, int colu
     for (int key = 0; key < keys; key += steps) {
         const int there = keys - key < steps ? keys - key : steps;
         __syncthreads(); /* the part before has been computed */
-        sp_load_rounded<E>({a.w.h.value + key * k.value.row + column, 1, k.value.row, columns,
-                            there},
-                           a.part, pitch, (columns + 15) & -16, steps, a.w.threads,
+        sp_load_rounded<E>({a.w.h.value + key * k.value.row + column, k.value.row, 1, there,
+                            columns},
+                           a.part, pitch, steps, (columns + 15) & -16, a.w.threads,
                            sp_rounded_as_is());
         __syncthreads();
         if (!a.w.is_there(0)) continue;
@@ -120,7 +122,7 @@ SP_CUDA_FUNCTION void sp_rounded_columns(const sp_rounded_attention &a, int colu
             sp_left_fragment<E> weights;
             if (s >= there) break;
             sp_round_left(a.w.scores + key + s, a.w.score_row, 1, weights);
-            chain.multiply(weights, a.part + s * E::bytes, pitch, columns);
+            chain.multiply_rows(weights, a.part + s * pitch, pitch, columns);
         }
         if ((key + steps) % SP_GEMM_SEGMENT == 0 || key + steps >= keys) {
             sum.add(chain);
@@ -163,7 +165,8 @@ SP_CUDA_FUNCTION sp_rounded_attention sp_make_rounded_attention(const sp_gpu_bin
 {
     const int warps = (int)bindings.tile[0], warp = (int)threadIdx.x / SP_CUDA_LANES;
     const int rows = warps * SP_CUDA_ROUNDED_ROWS, row = warp * SP_CUDA_ROUNDED_ROWS;
-    const int score_row = (int)sp_cuda_rounded_score_row(&k);
+    /* Without scores where keys are in registers. */
+    const int score_row = bindings.tile[1] > 0 ? 0 : (int)sp_cuda_rounded_score_row(&k);
     const int pitch = (int)sp_cuda_rounded_pitch(&k);
     float *scores = (float *)pool;
     char *queries = pool + rows * score_row * 4;
@@ -172,9 +175,148 @@ SP_CUDA_FUNCTION sp_rounded_attention sp_make_rounded_attention(const sp_gpu_bin
             queries, queries + rows * pitch, pitch, (pitch - 16) / E::bytes, warp};
 }
 
-template <class E>
-SP_CUDA_FUNCTION void sp_rounded_attention_body(const sp_gpu_bindings &bindings,
-                                                const sp_attention_constants &k, char *pool)
+/* ---- all keys and values at once ---- */
+
+/* A thread's scores of one query: two neighbouring keys in each eight, which are four lanes of a
+ * reduction (ops/cpu/reduce/lanes.h) in each sixteen. */
+template <int across> struct sp_rounded_row {
+    const sp_attention_row row;
+    float (*const scores)[4]; /* of eight keys each; the query's are [first] and [first + 1] */
+    const int first, keys, key;
+
+    __device__ __forceinline__ bool is_there(int j, int i) const
+    {
+        return key + j * 8 + i < keys;
+    }
+
+    /* Finishes the scores; the maximum of the thread's. */
+    template <bool is_plain> __device__ __forceinline__ sp_f32 finish() const
+    {
+        sp_f32 most = sp_limits<sp_f32>::least();
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int at = key + j * 8 + i;
+                const bool has = !is_plain && is_there(j, i);
+                const float addend = has && row.mask ? row.mask[at] : 0;
+                const uint8_t given = has && row.condition ? row.condition[at] : 0;
+                const sp_f32 sum = sp_f32(0.0f) + sp_f32(scores[j][first + i]);
+                const sp_f32 score = row.template finished<is_plain>(sum, addend, given);
+                scores[j][first + i] = score.v;
+                most = is_there(j, i) ? sp_join_max(most, score) : most;
+            }
+        }
+        return most;
+    }
+
+    /* Scores become weights, 0 behind the last key. */
+    __device__ __forceinline__ void weigh(sp_f32 most) const
+    {
+        sp_f32 lanes[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const sp_f32 e = sp_expf(sp_f32(scores[j][first + i]) - most);
+                scores[j][first + i] = e.v;
+                lanes[j % 2][i] = is_there(j, i) ? lanes[j % 2][i] + e : lanes[j % 2][i];
+            }
+        }
+        const auto add = [](sp_f32 a, sp_f32 b) { return a + b; };
+        const sp_f32 even = sp_warp_tree(lanes[0][0] + lanes[1][0], 4, add);
+        const sp_f32 sum = even + sp_warp_tree(lanes[0][1] + lanes[1][1], 4, add);
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const sp_f32 weight = sp_f32(scores[j][first + i]) / sum;
+                scores[j][first + i] = is_there(j, i) ? weight.v : 0;
+            }
+        }
+    }
+};
+
+/* Sums become weights, of the thread's two queries. */
+template <int across>
+SP_CUDA_FUNCTION void sp_rounded_weights(const sp_rounded_attention &a,
+                                         sp_rounded_sums<across> &scores)
+{
+    const sp_attention_warp &w = a.w;
+    const bool is_plain = !w.h.mask && !w.h.condition && w.k.of_scores.kind != SP_SCALE_DIVIDES;
+    const auto join = [](sp_f32 x, sp_f32 y) { return sp_join_max(x, y); };
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int r = w.lane / 4 + half * 8;
+        const int64_t query = w.is_there(r) ? w.first + r : w.k.rows - 1;
+        const sp_rounded_row<across> row = {
+            {w.k, w.h.mask ? w.h.mask + query * w.k.mask.row : nullptr,
+             w.h.condition ? w.h.condition + query * w.k.condition.row : nullptr, nullptr, 0},
+            scores.at, half * 2, (int)w.k.keys, w.lane % 4 * 2};
+        const sp_f32 most = is_plain ? row.template finish<true>() : row.template finish<false>();
+        row.weigh(sp_warp_tree(most, 4, join));
+    }
+}
+
+/* The tile of a head, of 8 * across keys at most. */
+template <class E, int across>
+SP_CUDA_FUNCTION void sp_rounded_at_once(const sp_rounded_attention &a)
+{
+    const sp_attention_constants &k = a.w.k;
+    const int keys = (int)k.keys, columns = (int)k.columns, all_keys = (keys + 15) & -16;
+    const int value_pitch = (int)sp_cuda_rounded_value_pitch(&k);
+    char *values = a.part + all_keys * a.pitch;
+    const char *queries = a.queries + a.warp * SP_CUDA_ROUNDED_ROWS * a.pitch;
+    sp_rounded_queries<E>(a);
+    sp_load_rounded<E>({a.w.h.key, k.key.row, k.key.column, keys, (int)k.depth}, a.part, a.pitch,
+                       all_keys, a.steps, a.w.threads, sp_rounded_scale{k.of_key});
+    sp_load_rounded<E>({a.w.h.value, k.value.row, 1, keys, columns}, values, value_pitch, all_keys,
+                       (columns + 15) & -16, a.w.threads, sp_rounded_as_is());
+    __syncthreads();
+    sp_rounded_sums<across> scores;
+    scores.clear();
+#pragma unroll 1
+    for (int s = 0; s < a.steps; s += E::step) {
+        sp_left_fragment<E> query;
+        sp_read_left(queries + s * E::bytes, a.pitch, query);
+        scores.multiply(query, a.part + s * E::bytes, a.pitch, keys);
+    }
+    sp_rounded_weights(a, scores);
+    sp_rounded_sums<8> chain, sum;
+    chain.clear();
+    sum.clear();
+#pragma unroll
+    for (int j = 0; j < across; j += 2) {
+        sp_left_fragment<E> weights;
+        if (j * 8 >= keys) break;
+        sp_round_sums(scores.at[j], scores.at[j + 1], weights);
+        chain.multiply_rows(weights, values + j * 8 * value_pitch, value_pitch, columns);
+    }
+    sum.add(chain);
+    sp_rounded_store_columns(a, 0, sum);
+}
+
+/* ---- the kernel ---- */
+
+/* Keys and values by parts, scores in shared memory. */
+template <class E> SP_CUDA_FUNCTION void sp_rounded_by_parts(const sp_rounded_attention &a)
+{
+    sp_rounded_queries<E>(a);
+    sp_rounded_scores<E>(a);
+    sp_attention_weights<SP_CUDA_ROUNDED_ROWS>(a.w);
+#pragma unroll 1
+    for (int column = 0; column < (int)a.w.k.columns; column += SP_CUDA_ROUNDED_COLUMNS) {
+        sp_rounded_sums<8> sum;
+        sp_rounded_columns<E>(a, column, sum);
+        sp_rounded_store_columns(a, column, sum);
+    }
+}
+
+/* Calls compute(tile) for the tiles of this block. */
+template <class E, class Compute>
+SP_CUDA_FUNCTION void sp_rounded_tiles(const sp_gpu_bindings &bindings,
+                                       const sp_attention_constants &k, char *pool,
+                                       Compute compute)
 {
     const int block_rows = (int)bindings.tile[0] * SP_CUDA_ROUNDED_ROWS;
     const int64_t tiles = sp_cuda_tiles(k.rows, block_rows);
@@ -190,17 +332,26 @@ SP_CUDA_FUNCTION void sp_rounded_attention_body(const sp_gpu_bindings &bindings,
         if (is_first) sp_await_launch(); /* the constants have been read beside the kernel before */
         else __syncthreads();            /* the tile before has been computed */
         is_first = false;
-        sp_rounded_queries<E>(a);
-        sp_rounded_scores<E>(a);
-        sp_attention_weights<SP_CUDA_ROUNDED_ROWS>(a.w);
-#pragma unroll 1
-        for (int column = 0; column < (int)k.columns; column += SP_CUDA_ROUNDED_COLUMNS) {
-            sp_rounded_sums<8> sum;
-            sp_rounded_columns<E>(a, column, sum);
-            sp_rounded_store_columns(a, column, sum);
-        }
+        compute(a);
     }
     if (is_first) sp_await_launch();
+}
+
+template <class E>
+SP_CUDA_FUNCTION void sp_rounded_attention_body(const sp_gpu_bindings &bindings,
+                                                const sp_attention_constants &k, char *pool)
+{
+    typedef const sp_rounded_attention &Tile;
+    switch (bindings.tile[1]) { /* keys in registers */
+    case 64:
+        sp_rounded_tiles<E>(bindings, k, pool, [](Tile a) { sp_rounded_at_once<E, 8>(a); });
+        break;
+    case 128:
+        sp_rounded_tiles<E>(bindings, k, pool, [](Tile a) { sp_rounded_at_once<E, 16>(a); });
+        break;
+    default:
+        sp_rounded_tiles<E>(bindings, k, pool, [](Tile a) { sp_rounded_by_parts<E>(a); });
+    }
 }
 
 #define SP_ROUNDED_ATTENTION(type)                                                                 \

@@ -28,14 +28,14 @@ SP_CUDA_FUNCTION void sp_rounded_tile(const sp_gemm_matrix &m, const sp_gemm_con
         sp_load_rounded<E>({m.a + row * k.a_row + depth * k.a_depth, k.a_row, k.a_depth, left_rows,
                             there},
                            pool, pitch, rows, steps, threads, sp_rounded_as_is());
-        sp_load_rounded<E>({m.b + column + depth * k.b_depth, 1, k.b_depth, right_columns, there},
-                           right, pitch, columns, steps, threads, sp_rounded_as_is());
+        sp_load_rounded<E>({m.b + column + depth * k.b_depth, k.b_depth, 1, there, right_columns},
+                           right, pitch, steps, columns, threads, sp_rounded_as_is());
         __syncthreads();
 #pragma unroll
         for (int s = 0; s < steps; s += E::step) {
             sp_left_fragment<E> a;
             sp_read_left(left + s * E::bytes, pitch, a);
-            chain.multiply(a, right + s * E::bytes, pitch, right_columns);
+            chain.multiply_rows(a, right + s * pitch, pitch, right_columns);
         }
         if ((depth + steps) % SP_GEMM_SEGMENT == 0 || rest <= steps) {
             sum.add(chain);
