@@ -102,9 +102,9 @@ class Model(Handle):
         return result if self._type is None else tuple.__new__(self._type, result)
 
     def run(self, inputs: typing.Any, outputs: typing.Any = None) -> typing.Any:
-        """Runs the model on one array, a sequence or a mapping of arrays, and waits.
+        """Runs the model on one array, a list, a tuple or a mapping of arrays, and waits.
 
-        `outputs` None is as a call. One array is the only output. A sequence has an array for each
+        `outputs` None is as a call. One array is the only output. A list or tuple has an array for each
         output, or None for a new one; the results are a named tuple of them. A mapping requests the
         outputs that it names, and the results are a dict. Arrays given are writable, contiguous,
         aligned, of the output's dtype and shape, and overlap neither inputs nor each other:
