@@ -162,20 +162,9 @@ SP_CUDA_FUNCTION void sp_attention_tiles(const sp_gpu_bindings &bindings,
     const int block_rows = (int)bindings.tile[0] * rows;
     float *scores = (float *)shared;
     float *queries = scores + block_rows * (int)sp_cuda_attention_score_row(&k);
-    const int64_t tiles = sp_cuda_tiles(k.rows, block_rows);
-    const int64_t count = tiles * sp_cuda_attention_heads(&k);
-    bool is_first = true;
-#pragma unroll 1
-    for (int64_t block = blockIdx.x; block < count; block += gridDim.x) {
-        int64_t number = block;
-        const int64_t first = sp_take_coordinate(&number, tiles) * block_rows;
-        const sp_attention_head head = sp_make_attention_head(bindings, k, number);
-        if (is_first) sp_await_launch(); /* the constants have been read beside the kernel before */
-        else __syncthreads();            /* the tile before has been computed */
-        is_first = false;
-        body(head, first, scores, queries);
-    }
-    if (is_first) sp_await_launch();
+    sp_attention_each_tile(bindings, k, block_rows, [&](const sp_attention_head &h, int64_t first) {
+        body(h, first, scores, queries);
+    });
 }
 
 /* This thread's warp of a tile that begins with query `first`. */

@@ -35,6 +35,28 @@ SP_CUDA_FUNCTION sp_attention_head sp_make_attention_head(const sp_gpu_bindings 
     return h;
 }
 
+/* The tiles of block_rows queries that this block computes: calls body(head, first query). */
+template <class Body>
+SP_CUDA_FUNCTION void sp_attention_each_tile(const sp_gpu_bindings &bindings,
+                                             const sp_attention_constants &k, int block_rows,
+                                             Body body)
+{
+    const int64_t tiles = sp_cuda_tiles(k.rows, block_rows);
+    const int64_t count = tiles * sp_cuda_attention_heads(&k);
+    bool is_first = true;
+#pragma unroll 1
+    for (int64_t block = blockIdx.x; block < count; block += gridDim.x) {
+        int64_t number = block;
+        const int64_t first = sp_take_coordinate(&number, tiles) * block_rows;
+        const sp_attention_head head = sp_make_attention_head(bindings, k, number);
+        if (is_first) sp_await_launch(); /* the constants have been read beside the kernel before */
+        else __syncthreads();            /* the tile before has been computed */
+        is_first = false;
+        body(head, first);
+    }
+    if (is_first) sp_await_launch();
+}
+
 /* ---- loads to shared memory ---- */
 
 /* A part of an operand, `row` and `column` elements apart, and the place where it goes to: there it

@@ -318,23 +318,10 @@ SP_CUDA_FUNCTION void sp_rounded_tiles(const sp_gpu_bindings &bindings,
                                        const sp_attention_constants &k, char *pool,
                                        Compute compute)
 {
-    const int block_rows = (int)bindings.tile[0] * SP_CUDA_ROUNDED_ROWS;
-    const int64_t tiles = sp_cuda_tiles(k.rows, block_rows);
-    const int64_t count = tiles * sp_cuda_attention_heads(&k);
-    bool is_first = true;
-#pragma unroll 1
-    for (int64_t block = blockIdx.x; block < count; block += gridDim.x) {
-        int64_t number = block;
-        const int64_t first = sp_take_coordinate(&number, tiles) * block_rows;
-        const sp_attention_head head = sp_make_attention_head(bindings, k, number);
-        const sp_rounded_attention a =
-            sp_make_rounded_attention<E>(bindings, k, head, first, pool);
-        if (is_first) sp_await_launch(); /* the constants have been read beside the kernel before */
-        else __syncthreads();            /* the tile before has been computed */
-        is_first = false;
-        compute(a);
-    }
-    if (is_first) sp_await_launch();
+    sp_attention_each_tile(bindings, k, (int)bindings.tile[0] * SP_CUDA_ROUNDED_ROWS,
+                           [&](const sp_attention_head &h, int64_t first) {
+                               compute(sp_make_rounded_attention<E>(bindings, k, h, first, pool));
+                           });
 }
 
 template <class E>
