@@ -129,11 +129,4 @@ SP_CUDA_FUNCTION char *sp_group_memory(char *pool)
     return pool + (-(int)__cvta_generic_to_shared(pool) & 1023);
 }
 
-template <class E> using sp_narrow_large = sp_group_tile<E>;
-
-#else
-
-template <class E>
-using sp_narrow_large = sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED>;
-
 #endif

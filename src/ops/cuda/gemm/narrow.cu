@@ -69,6 +69,13 @@ SP_CUDA_FUNCTION void sp_narrow_product(const sp_gpu_bindings &bindings, const s
 SP_CUDA_NARROW_TILE_LIST(SP_NARROW_TILE)
 SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
 
+/* The last packed tile, by warpgroups where the processor has them. */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+template <class E> using sp_narrow_large = sp_group_tile<E>;
+#else
+template <class E> using sp_narrow_large = sp_narrow_128<E>;
+#endif
+
 #define SP_NARROW_ENTRY(name, T, blocks)                                                           \
     SP_CUDA_KERNEL_ENTRY(name, sp_gemm_constants, __launch_bounds__(T::threads, blocks), (void)0)  \
     {                                                                                              \
