@@ -18,6 +18,7 @@
 #   make install    into PREFIX (/usr/local), below DESTDIR
 #
 # CC and CXX choose the compilers: make CC=clang. WERROR=ON makes warnings errors, as CI does.
+# CUDA_ARCHITECTURES="75;90": the GPUs that nvcc compiles the kernels for; others compile them on first use.
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
@@ -25,6 +26,7 @@ JOBS ?= $(shell nproc)
 L ?=
 STEPS ?=
 WERROR ?=
+CUDA_ARCHITECTURES ?=
 TARGET = sp_program sp_shared sp_static
 
 # CMake reads CC only when it first configures, so it is named each time; a second word, as in
@@ -36,7 +38,8 @@ COMPILERS = $(strip $(if $(call chosen,CC),-DCMAKE_C_COMPILER="$(subst $(space),
 	$(if $(call chosen,CXX),-DCMAKE_CXX_COMPILER="$(subst $(space),;,$(strip $(CXX)))"))
 CONFIGURE = $(if $(COMPILERS),cmake --preset release $(COMPILERS) >/dev/null && ) \
 	cmake --preset release $(COMPILERS) \
-	$(if $(WERROR),-DSP_WERROR=$(WERROR))
+	$(if $(WERROR),-DSP_WERROR=$(WERROR)) \
+	$(if $(CUDA_ARCHITECTURES),-DSTREAMPOOL_CUDA_ARCHITECTURES="$(CUDA_ARCHITECTURES)")
 
 # Ninja where it is installed; plain make builds too.
 ifndef CMAKE_GENERATOR

@@ -23,6 +23,9 @@ option(SP_PLANTS "Compile in all planted bugs; STREAMPOOL_PLANT enables one" OFF
 option(SP_WERROR "Warnings are errors" OFF)
 set(STREAMPOOL_NVCC "" CACHE STRING
     "nvcc to compile the CUDA kernels with; empty: search for it; OFF: none")
+# Those of them that nvcc knows. Each takes two minutes of a core.
+set(STREAMPOOL_CUDA_ARCHITECTURES 75 80 86 89 90 CACHE STRING
+    "GPUs to compile the CUDA kernels for, as their compute capabilities times ten")
 set(SP_TEST_TIMEOUT_FACTOR 1 CACHE STRING "Multiplies the time-out of every test")
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)

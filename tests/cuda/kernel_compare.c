@@ -507,6 +507,7 @@ static bool is_narrow(int kernel)
 
 void kernel_compare_check_runs(const kernel_compare *compare)
 {
+    if (test_scale() < 1) return;
     uint64_t by_activation[SP_ACTIVATION_COUNT] = {0};
     for (int i = 0; i < SP_KERNEL_COUNT; i++) {
         if (!sp__kernel_is_there(&compare->kernels[i]) || is_of_plans(i)) continue;

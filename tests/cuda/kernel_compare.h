@@ -35,7 +35,8 @@ void kernel_compare_rows(kernel_compare *compare, uint64_t seed, uint64_t count)
 void kernel_compare_signals(kernel_compare *compare, uint64_t seed, uint64_t count);
 
 /* Checks that every kernel of the table has run, those that can apply an activation with one and
- * without, and that every activation has been applied. */
+ * without, and that every activation has been applied. Not with a scale below 1: so few calls miss
+ * some. */
 void kernel_compare_check_runs(const kernel_compare *compare);
 
 #endif

@@ -20,10 +20,10 @@ static void compare_with(sp_cpu_isa isa, uint64_t seed)
 {
     kernel_compare compare = {.kernels = sp__cpu_kernels(isa), .run = run_on_cpu};
     for (uint32_t kind = 0; kind < kernel_case_kinds(); kind++) {
-        kernel_compare_calls(&compare, kind, seed, test_count(4000, 300));
+        kernel_compare_calls(&compare, kind, seed, test_count(4000, 120));
     }
-    kernel_compare_rows(&compare, seed, test_count(1000, 200));
-    kernel_compare_signals(&compare, seed, test_count(1000, 200));
+    kernel_compare_rows(&compare, seed, test_count(1000, 80));
+    kernel_compare_signals(&compare, seed, test_count(1000, 80));
     kernel_compare_check_runs(&compare);
 }
 
@@ -76,7 +76,7 @@ TEST(ops_emit_the_kernels_of_their_rows_only)
 {
     for (uint32_t kind = 0; kind < kernel_case_kinds(); kind++) {
         data_random random = {kind};
-        const uint64_t count = kernel_case_count(kind, test_count(2000, 300));
+        const uint64_t count = kernel_case_count(kind, test_count(2000, 120));
         for (uint64_t i = 0; i < count; i++) {
             kernel_case what;
             kernel_case_make(kind, &random, &what);
