@@ -30,10 +30,10 @@ constexpr size_t window = 1024;
 class Inferences
 {
   public:
-    Inferences(sp_model model, const std::vector<std::unique_ptr<Call>> &of)
+    Inferences(const Model &model, const std::vector<std::unique_ptr<Call>> &of)
         : calls(of), futures(of.size())
     {
-        check(sp_batch_queue_create(model, nullptr, &queue));
+        model.check_call(sp_batch_queue_create(model.open_handle(), nullptr, &queue));
     }
     ~Inferences();
     Inferences(const Inferences &) = delete;
@@ -135,8 +135,7 @@ nb::list batch_inference(Model &model, const nb::list &requests)
         call->take_outputs(nb::none());
         calls.push_back(std::move(call));
     }
-    const sp_model handle = model.open_handle();
-    if (!calls.empty()) Inferences(handle, calls).run();
+    Inferences(model, calls).run();
     nb::list results;
     for (const auto &call : calls) results.append(call->results(true));
     return results;

@@ -29,7 +29,7 @@ nb::dict statistics_of(const BatchQueue &queue)
 {
     sp_batch_queue_statistics info;
     nb::dict all, by_rows;
-    check(sp_batch_queue_get_statistics(queue.open_handle(), &info));
+    queue.check_call(sp_batch_queue_get_statistics(queue.open_handle(), &info));
 #define SP_PY_FIELD(name) all[#name] = info.name
     SP_PY_FIELD(submitted);
     SP_PY_FIELD(done);
@@ -51,16 +51,16 @@ nb::dict statistics_of(const BatchQueue &queue)
     return all;
 }
 
-sp_batch_queue created(sp_model model, const sp_batch_queue_options &options)
+sp_batch_queue created(const Model &model, const sp_batch_queue_options &options)
 {
     sp_batch_queue queue;
-    check(sp_batch_queue_create(model, &options, &queue));
+    model.check_call(sp_batch_queue_create(model.open_handle(), &options, &queue));
     return queue;
 }
 
 } // namespace
 
-BatchQueue::BatchQueue(sp_model model, const sp_batch_queue_options &options)
+BatchQueue::BatchQueue(const Model &model, const sp_batch_queue_options &options)
     : Owned(created(model, options), "the batch queue was closed")
 {
 }
@@ -73,7 +73,7 @@ void bind_batch_queue(nb::module_ &m)
                 uint32_t workers, uint32_t max_waiting, bool refuse_when_full) {
                  const auto options =
                      options_of(max_batch, max_delay_ns, workers, max_waiting, refuse_when_full);
-                 new (self) BatchQueue(model.open_handle(), options);
+                 new (self) BatchQueue(model, options);
              })
         .def("configure",
              [](BatchQueue &queue, uint32_t max_batch, int64_t max_delay_ns, uint32_t workers,
@@ -81,12 +81,13 @@ void bind_batch_queue(nb::module_ &m)
                  const auto options =
                      options_of(max_batch, max_delay_ns, workers, max_waiting, refuse_when_full);
                  const sp_batch_queue handle = queue.open_handle();
-                 check(unlocked([&] { return sp_batch_queue_configure(handle, &options); }));
+                 queue.check_call(
+                     unlocked([&] { return sp_batch_queue_configure(handle, &options); }));
              })
         .def("flush",
              [](BatchQueue &queue) {
                  const sp_batch_queue handle = queue.open_handle();
-                 check(unlocked([&] { return sp_batch_queue_flush(handle); }));
+                 queue.check_call(unlocked([&] { return sp_batch_queue_flush(handle); }));
              })
         .def("close", &BatchQueue::close)
         .def("statistics", statistics_of);

@@ -7,6 +7,7 @@
 
 #include <streampool/batch.h>
 
+#include "model.hpp"
 #include "owned.hpp"
 
 namespace py
@@ -15,7 +16,7 @@ namespace py
 class BatchQueue : public Owned<sp_batch_queue, sp_batch_queue_release>
 {
   public:
-    BatchQueue(sp_model model, const sp_batch_queue_options &options);
+    BatchQueue(const Model &model, const sp_batch_queue_options &options);
 };
 
 void bind_batch_queue(nanobind::module_ &m);

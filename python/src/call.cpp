@@ -333,7 +333,7 @@ void Call::run()
     sp_status status = run_once();
     if (has_other_sizes(status) && let_library_allocate()) status = run_once();
     release_views();
-    check(status);
+    model->check_call(status);
 }
 
 nb::object Call::results(bool is_single)

@@ -55,8 +55,9 @@ class Run
     }
     sp_status wait(nb::handle timeout) const;
     void cancel() const;
-    /* `start` submits the run and writes `handle`. */
-    template <class Start> void submit(Start start, CompletionList &to, nb::handle python_future);
+    /* `start` submits the run to `on`, a model or a queue, and writes `handle`. */
+    template <class On, class Start>
+    void submit(const On &on, Start start, CompletionList &to, nb::handle python_future);
 
   private:
     nb::object end();
@@ -122,12 +123,13 @@ void Run::watch(RunLink *link)
     on_complete(link, waited);
 }
 
-template <class Start> void Run::submit(Start start, CompletionList &to, nb::handle python_future)
+template <class On, class Start>
+void Run::submit(const On &on, Start start, CompletionList &to, nb::handle python_future)
 {
     list = to.list;
     future = python_future.ptr();
     auto link = std::make_unique<RunLink>();
-    check(unlocked(start));
+    on.check_call(unlocked(start));
     watch(link.release()); /* from here on other threads may finish the run */
 }
 
@@ -260,20 +262,22 @@ bool submit(Run &run, nb::handle queue, CompletionList &list, nb::handle future,
     Call &call = *run.call;
     if (!call.take_inputs(values, named, is_raw)) return false;
     call.take_outputs(nb::none());
-    const sp_model model = call.model->open_handle();
+    const Model &model = *call.model;
+    const sp_model handle = model.open_handle();
     if (queue.is_none()) {
         const auto start = [&] {
-            return sp_model_submit(model, call.inputs.data(), call.input_count, call.outputs.data(),
-                                   call.output_count, &run.handle);
+            return sp_model_submit(handle, call.inputs.data(), call.input_count,
+                                   call.outputs.data(), call.output_count, &run.handle);
         };
-        run.submit(start, list, future);
+        run.submit(model, start, list, future);
     } else {
-        const sp_batch_queue open = nb::cast<const BatchQueue &>(queue).open_handle();
+        const auto &batches = nb::cast<const BatchQueue &>(queue);
+        const sp_batch_queue open = batches.open_handle();
         const auto start = [&] {
             return sp_batch_queue_submit(open, nullptr, call.inputs.data(), call.input_count,
                                          call.outputs.data(), call.output_count, &run.handle);
         };
-        run.submit(start, list, future);
+        run.submit(batches, start, list, future);
     }
     return true;
 }

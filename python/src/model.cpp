@@ -145,7 +145,7 @@ nb::dict info_of(const Model &model)
 {
     sp_model_info info;
     nb::dict all;
-    check(sp_model_get_info(model.open_handle(), &info));
+    model.check_call(sp_model_get_info(model.open_handle(), &info));
 #define SP_PY_FIELD(name) all[#name] = info.name
     SP_PY_FIELD(node_count);
     SP_PY_FIELD(opset);
@@ -172,7 +172,7 @@ nb::dict statistics_of(const Model &model)
 {
     sp_model_statistics info;
     nb::dict all, by_rows;
-    check(sp_model_get_statistics(model.open_handle(), &info));
+    model.check_call(sp_model_get_statistics(model.open_handle(), &info));
 #define SP_PY_FIELD(name) all[#name] = info.name
     SP_PY_FIELD(runs);
     SP_PY_FIELD(failed);

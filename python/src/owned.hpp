@@ -39,6 +39,13 @@ template <class Handle, sp_status (*release)(Handle)> class Owned
         if (open.bits == 0) raise(SP_CLOSED, closed_text);
         return open;
     }
+    /* The status of a call on open_handle(). A close during the call makes the handle one that
+     * names nothing: SP_CLOSED too. */
+    void check_call(sp_status status) const
+    {
+        if (status == SP_INVALID && is_closed()) raise(SP_CLOSED, closed_text);
+        check(status);
+    }
     void close()
     {
         check(release(handle.exchange({})));

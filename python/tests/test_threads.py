@@ -141,7 +141,8 @@ def test_a_call_during_which_the_model_is_closed_succeeds():
     assert (results[0] == 1).all()
 
 
-def test_a_close_during_runs_ends_them_or_lets_them_finish(x):
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_a_close_during_runs_ends_them_or_lets_them_finish(x, is_submitted):
     for _ in range(count_of(50, 5)):
         model = streampool.load(onnx_writer.linear())
         expected = model(x).tobytes()
@@ -150,9 +151,10 @@ def test_a_close_during_runs_ends_them_or_lets_them_finish(x):
         def run():
             try:
                 while True:
-                    outcomes.append(model(x).tobytes() == expected)
+                    result = model.submit(x).result(timeout=30) if is_submitted else model(x)
+                    outcomes.append(result.tobytes() == expected)
             except streampool.Error as error:
-                outcomes.append(error.status in (streampool.Status.CLOSED, streampool.Status.INVALID))
+                outcomes.append(error.status == streampool.Status.CLOSED)
 
         threads = [threading.Thread(target=run) for _ in range(4)]
         for thread in threads:
