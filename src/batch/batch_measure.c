@@ -428,6 +428,7 @@ sp_status sp__batch_plans_make(const sp_batch_build *build, sp_batch_plans **out
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory to make plans for batches");
     } else if (sp__plan_key_decode(build->words, build->word_count, single_inputs, inputs,
                                    &single)) {
+        single.precision = model->plans.precision; /* decides which values a plan knows */
         m.inputs = single_inputs + inputs;
         status = measure_make(&m, out);
     }

@@ -58,25 +58,27 @@ static void verdict_write(const sp_graph *graph, const sp_rows_proof *proof, sp_
     memcpy(out->message, proof->message, sizeof proof->message);
 }
 
-static sp_status rows_find(const sp_graph *graph, const sp_run_ports *ports, uint32_t rows,
+static sp_status rows_find(const sp_rt_model *model, const sp_run_ports *ports, uint32_t rows,
                            batching_search *search)
 {
+    const sp_graph *graph = model->graph;
     const sp_plan_request request = {.inputs = ports->inputs,
                                      .input_count = graph->input_count,
                                      .overrides = ports->overrides,
-                                     .override_count = ports->override_count};
+                                     .override_count = ports->override_count,
+                                     .precision = model->plans.precision};
     SP_TRY(search_init(graph, ports, search));
     return sp__plan_find_rows(graph, &request, rows, &search->search, search->outputs,
                               &search->proof);
 }
 
-static sp_status batching_find(const sp_graph *graph, const sp_host_tensor *inputs,
+static sp_status batching_find(const sp_rt_model *model, const sp_host_tensor *inputs,
                                uint32_t input_count, uint32_t rows, batching_search *search)
 {
     sp_run_ports ports;
-    SP_TRY(sp__run_ports_init(&ports, graph, input_count));
-    sp_status status = sp__run_ports_take_inputs(graph, inputs, input_count, false, &ports);
-    if (status == SP_OK) status = rows_find(graph, &ports, rows, search);
+    SP_TRY(sp__run_ports_init(&ports, model->graph, input_count));
+    sp_status status = sp__run_ports_take_inputs(model->graph, inputs, input_count, false, &ports);
+    if (status == SP_OK) status = rows_find(model, &ports, rows, search);
     sp__run_ports_deinit(&ports);
     return status;
 }
@@ -91,7 +93,7 @@ sp_status sp_model_get_batching(sp_model handle, const sp_host_tensor *inputs, u
     if (model == NULL) return SP_INVALID;
     const sp_graph *graph = model->graph;
     batching_search search = {0};
-    const sp_status status = batching_find(graph, inputs, input_count, rows, &search);
+    const sp_status status = batching_find(model, inputs, input_count, rows, &search);
     if (status == SP_OK) verdict_write(graph, &search.proof, out);
     if (status == SP_OK && search.proof.is_separable) {
         axes_write(search.search.rows, graph->input_count, input_axes);

@@ -24,14 +24,20 @@ static bool list_has(const char *list, sp_text name)
     return false;
 }
 
-bool sp__op_list_has(const char *list, const char *name)
+bool sp__op_list_has_of(const char *list, const char *name, const char *counting)
 {
     for (;;) {
         const size_t length = strcspn(name, "+");
-        if (list_has(list, (sp_text){name, length})) return true;
+        const sp_text op = {name, length};
+        if (list_has(list, op) && (counting == NULL || list_has(counting, op))) return true;
         if (name[length] == '\0') return false;
         name += length + 1;
     }
+}
+
+bool sp__op_list_has(const char *list, const char *name)
+{
+    return sp__op_list_has_of(list, name, NULL);
 }
 
 static bool op_is_known(sp_text name)

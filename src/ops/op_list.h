@@ -13,6 +13,9 @@ bool sp__op_list_next(const char **list, sp_text *name);
 /* Does the list have the op, or one of the ops of a fused step ("Gemm+Relu")? */
 bool sp__op_list_has(const char *list, const char *name);
 
+/* The same, but of a fused step only the ops that `counting` has too. */
+bool sp__op_list_has_of(const char *list, const char *name, const char *counting);
+
 /* Warns about each name that is no op of the registry. */
 void sp__op_list_check(const char *what, const char *list);
 

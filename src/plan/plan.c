@@ -149,7 +149,7 @@ void sp__plan_builder_destroy(sp_plan_builder *builder)
     sp__plan_destroy(builder->plan);
 }
 
-static bool is_narrow(const sp_plan_step *step)
+bool sp__plan_step_is_narrow(const sp_plan_step *step)
 {
     switch (step->kernel) {
     case SP_KERNEL_ID_gemm_f32:
@@ -166,7 +166,8 @@ static void find_narrow(sp_plan_builder *builder)
 {
     for (uint32_t s = 0; s < builder->plan->step_count; s++) {
         const sp_plan_step *step = &builder->steps[s];
-        if (step->kernel != SP_NO_KERNEL && is_narrow(step)) builder->plan->has_narrow = true;
+        if (step->kernel == SP_NO_KERNEL || !sp__plan_step_is_narrow(step)) continue;
+        builder->plan->has_narrow = true;
     }
 }
 

@@ -157,6 +157,9 @@ typedef struct sp_plan_request {
                         CPU: no other device has the kernel */
 } sp_plan_request;
 
+/* Does the step compute by a precision, with other bits on a GPU than on the cpu? */
+bool sp__plan_step_is_narrow(const sp_plan_step *step);
+
 /* Errors: SP_MISMATCH naming input or node, SP_UNSUPPORTED naming op, version and dtype,
  * SP_EXHAUSTED for sizes that overflow, SP_OUT_OF_MEMORY. */
 sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,

@@ -31,7 +31,8 @@ void sp__plan_key_deinit(sp_plan_key *key);
 void sp__plan_key_borrow(sp_plan_key *key, uint64_t *words, uint32_t count);
 
 /* The request of a key: its `inputs`, of which there are `input_count`, are filled in and may point
- * into the words. False for one with a subgraph or with overrides. */
+ * into the words. A model has one precision, so the key has none, nor has the request. False for
+ * one with a subgraph or with overrides. */
 bool sp__plan_key_decode(const uint64_t *words, uint32_t count, sp_plan_input *inputs,
                          uint32_t input_count, sp_plan_request *request);
 

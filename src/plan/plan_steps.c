@@ -169,6 +169,9 @@ static sp_status repeat_make(sp_plan_builder *builder, const sp_plan_repeat *rep
                              uint32_t *value)
 {
     const sp_plan_value from = builder->values[repeat->value];
+    if (from.data == NULL) {
+        return sp__fail(SP_INTERNAL, "a value that is to be repeated for each row is not known");
+    }
     sp_plan_value copy = {.is_there = true, .dtype = from.dtype, .where = SP_PLACE_CONSTANT};
     sp_array array;
     SP_TRY(sp__array_init(&array, from.dtype, &repeat->shape));

@@ -38,6 +38,14 @@ typedef struct partitioner {
 
 /* ---- placement ---- */
 
+/* A narrow product has other bits on cpu, and what its step computes besides depends on sizes: only
+ * the products' own names count. */
+static bool is_for_cpu(const char *cpu_ops, const sp_plan_step *step)
+{
+    const char *counting = sp__plan_step_is_narrow(step) ? "Conv,Gemm,MatMul" : NULL;
+    return sp__op_list_has_of(cpu_ops, step->op_name, counting);
+}
+
 uint32_t sp__segments_assign(const sp_graph_plan *plan, const sp_kernel *own, const char *cpu_ops,
                              uint8_t *devices)
 {
@@ -45,7 +53,7 @@ uint32_t sp__segments_assign(const sp_graph_plan *plan, const sp_kernel *own, co
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         const sp_kernel *kernel = &(own != NULL ? own : plan->kernels)[step->kernel];
-        const bool is_own = sp__kernel_is_there(kernel) && !sp__op_list_has(cpu_ops, step->op_name);
+        const bool is_own = sp__kernel_is_there(kernel) && !is_for_cpu(cpu_ops, step);
         devices[s] = is_own ? SP_SEGMENT_MODEL : SP_SEGMENT_FALLBACK;
         if (!is_own) count++;
     }

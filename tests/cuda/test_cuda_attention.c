@@ -159,6 +159,8 @@ static void pick_sizes(data_random *random, call *c, bool is_large)
     k->of_scores = pick_scale(random);
     k->rounding = (uint8_t)(one_in(random, 2) ? pick(random, SP_ROUNDING_F16, SP_ROUNDING_BF16)
                                               : SP_ROUNDING_NONE);
+    /* Several keys of a second segment. */
+    if (k->rounding != SP_ROUNDING_NONE && one_in(random, 4)) k->keys = pick(random, 258, 300);
 }
 
 static void pick_masks(data_random *random, call *c, bool has_specials)
@@ -384,6 +386,23 @@ TEST(a_launch_has_all_tiles_and_fits_the_device)
             c.k.batch_dims[0] *= 1000;
         }
         CHECK(is_at_once[0] == is_at_once[1]);
+    }
+}
+
+/* Where scores need more room than queries leave, fewer warps share a block. */
+TEST(rounded_attention_of_wide_heads_fits_99_kib)
+{
+    for (int64_t keys = 16; keys <= 1024; keys *= 2) {
+        const sp_attention_constants k = {.rows = 256,
+                                          .keys = keys,
+                                          .depth = 256,
+                                          .columns = 64,
+                                          .batch_rank = 1,
+                                          .batch_dims = {1000},
+                                          .rounding = SP_ROUNDING_BF16};
+        sp_launch_shape shape = {0};
+        sp__cuda_tiled_attention(&k, 99 * 1024, &shape);
+        CHECK(shape.shared_bytes <= 99 * 1024);
     }
 }
 

@@ -27,6 +27,14 @@ TEST(a_fused_step_has_the_names_of_all_its_ops)
     CHECK(!sp__op_list_has("Add,Gem,elu", "Gemm+Relu"));
 }
 
+TEST(of_a_fused_step_only_some_ops_may_count)
+{
+    CHECK(sp__op_list_has_of("Gemm,Relu", "Gemm+Relu", "Conv,Gemm"));
+    CHECK(!sp__op_list_has_of("Relu", "Gemm+Relu", "Conv,Gemm"));
+    CHECK(sp__op_list_has_of("Relu", "Gemm+Relu", NULL));
+    CHECK(!sp__op_list_has_of("Gemm", "Gemm+Relu", ""));
+}
+
 TEST(a_list_is_walked_to_its_end)
 {
     const char *list = "Conv, Tanh ,";

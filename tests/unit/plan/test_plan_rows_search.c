@@ -259,6 +259,47 @@ TEST(a_batch_has_at_least_two_rows)
     rows_model_deinit(&model);
 }
 
+static void add_joined(writer *graph, const char *inputs, const char *output, int64_t axis)
+{
+    writer node = make_node("Concat", inputs, output);
+    add_attribute_int(&node, "axis", axis);
+    add_node(graph, node);
+}
+
+/* A proof is for plans of one precision: with another one a product of sizes is not known. */
+TEST(a_value_that_a_plan_does_not_know_is_not_repeated)
+{
+    writer graph = {0};
+    rows_model model;
+    rows_add_input(&graph, "x", ONNX_F32, &SHAPE(1, 4));
+    rows_add_floats(&graph, "w", &SHAPE(2, 3));
+    rows_add_ints(&graph, "one", (int64_t[]){1, 1}, 2);
+    writer node = make_node("Shape", "x", "s");
+    add_attribute_int(&node, "start", 1);
+    add_node(&graph, node);
+    node = make_node("Cast", "s", "f");
+    add_attribute_int(&node, "to", ONNX_F32);
+    add_node(&graph, node);
+    add_node(&graph, make_node("Reshape", "f one", "g"));
+    add_joined(&graph, "g g", "pair", 1);
+    add_node(&graph, make_node("MatMul", "pair w", "p"));
+    add_joined(&graph, "x p", "y", 1);
+    add_output(&graph, "y");
+    rows_model_make(&graph, 15, &model);
+    rows_model_prove(&model, 2);
+    CHECK(model.proof.is_separable && model.proof.repeat_count == 1);
+    const sp_plan_request many = {.inputs = model.many,
+                                  .input_count = 1,
+                                  .is_any_size = true,
+                                  .repeats = model.proof.repeats,
+                                  .repeat_count = model.proof.repeat_count,
+                                  .precision = SP_PRECISION_TF32};
+    const sp_graph_plan *plan = NULL;
+    CHECK_STATUS(sp__plan_compile(model.graph, &many, &plan), SP_INTERNAL);
+    CHECK(plan == NULL);
+    rows_model_deinit(&model);
+}
+
 TEST(without_memory_there_is_no_proof_and_no_plan)
 {
     writer graph = {0};

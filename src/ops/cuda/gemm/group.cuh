@@ -39,6 +39,14 @@ template <int count> SP_CUDA_FUNCTION void sp_group_await()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(count) : "memory");
 }
 
+/* Products read and write sums until they are awaited, of which the compiler knows nothing: it moves
+ * no use of a sum past a call. */
+SP_CUDA_FUNCTION void sp_group_hold(float (&sum)[64])
+{
+#pragma unroll
+    for (int i = 0; i < 64; i++) asm volatile("" : "+f"(sum[i])::"memory");
+}
+
 #define SP_GROUP_SUMS_8(i)                                                                         \
     "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3]), "+f"(sum[i + 4]),          \
         "+f"(sum[i + 5]), "+f"(sum[i + 6]), "+f"(sum[i + 7])
@@ -108,6 +116,7 @@ SP_CUDA_FUNCTION void sp_group_run(char *memory, int chunks, const sp_narrow_pla
                 left.copy(i + ahead, free);
             }
             sp_end_copies();
+            sp_group_hold(chains);
             sp_group_begin();
 #pragma unroll
             for (int s = 0; s < T::steps; s++) {
@@ -118,6 +127,7 @@ SP_CUDA_FUNCTION void sp_group_run(char *memory, int chunks, const sp_narrow_pla
             sp_group_await<1>();
         }
         sp_group_await<0>();
+        sp_group_hold(chains);
         sum.add(chain);
     }
     sp_await_copies();

@@ -38,10 +38,20 @@ static bool is_conv(const sp_op_call *call)
     return is_deep && sp__attribute_int(call->attributes, "group", 1) == 1;
 }
 
+/* Elements of one dot product. With one the operands are rounded for nothing: positions of words by
+ * frequencies, whose sines and cosines would be wrong. */
+static int64_t depth_of(const sp_op_call *call)
+{
+    const sp_shape *b = &call->inputs[1].shape;
+    const bool is_turned =
+        call->op->pack == sp__gemm_pack && sp__attribute_int(call->attributes, "transB", 0) != 0;
+    return b->dims[b->rank - (b->rank == 1 || is_turned ? 1 : 2)];
+}
+
 static bool is_product(const sp_op_call *call)
 {
     return (call->op->pack == sp__gemm_pack || call->op->pack == sp__matmul_pack) &&
-           call->inputs[1].shape.rank == 2;
+           call->inputs[1].shape.rank == 2 && depth_of(call) > 1;
 }
 
 sp_rounding sp__product_rounding(const sp_op_call *call)
@@ -51,7 +61,9 @@ sp_rounding sp__product_rounding(const sp_op_call *call)
                                             [SP_PRECISION_F16] = SP_ROUNDING_F16,
                                             [SP_PRECISION_BF16] = SP_ROUNDING_BF16};
     const bool is_matmul = call->op->pack == sp__matmul_pack;
-    if (!is_matmul || call->inputs[0].dtype != SP_F32) return SP_ROUNDING_NONE;
+    if (!is_matmul || call->inputs[0].dtype != SP_F32 || depth_of(call) == 1) {
+        return SP_ROUNDING_NONE;
+    }
     return roundings[call->precision];
 }
 
