@@ -45,8 +45,8 @@ typedef struct sp_model_options {
      * value of STREAMPOOL_PARTIAL_MEMORY, 4 GiB by default. */
     uint64_t max_partial_bytes;
     /* ONNX ops, as in "Conv,Tanh", whose steps run on cpu though the model's device is another one;
-     * "" is none, NULL the value of STREAMPOOL_CPU_OPS. Of steps with a product of a `precision`
-     * those that name Conv, Gemm or MatMul. Copied by the load. */
+     * "" is none, NULL the value of STREAMPOOL_CPU_OPS. Copied by the load. A step that `precision`
+     * makes other bits of follows the names Conv, Gemm and MatMul alone. */
     const char *cpu_ops;
     /* Share of the device's run slots, against the weights of other models whose runs wait for them
      * too: 1 to 1,000; zero: 1. A model that waits alone gets all slots. */
@@ -63,7 +63,8 @@ typedef struct sp_model_options {
      * computed by tensor cores.
      * Operands of f32 are rounded to this type, to nearest even; f16 and bf16 of the file keep
      * theirs. Sums are f32. With f16 and bf16 so is every other MatMul of f32, of two computed
-     * values, as in attention. Everything else stays as the file says.
+     * values, as in attention. Everything else stays as the file says, and so do products of depth
+     * 1, which add nothing up.
      *
      * A row's bits then depend on the model, the precision and the architecture of the GPU only:
      * not on other rows, batches, threads, streams or time. They differ from the cpu's, so a run in

@@ -5,6 +5,7 @@
 #define SP_TESTS_CUDA_CUDA_DIALECT_H
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define __global__
@@ -131,6 +132,10 @@ template <class T> static inline T __ldg(const T *from)
 {
     return *from;
 }
+
+#if defined(SP_EMULATED_GROUPS)
+#include "cuda/emulated_group.h"
+#endif
 
 /* ---- entries ---- */
 

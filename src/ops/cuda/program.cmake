@@ -263,6 +263,7 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/arch/half.cuh
     cuda/arch/copies.cuh
     cuda/arch/tensor.cuh
+    cuda/arch/group.cuh
     cuda/gemm/finish.cuh
     cuda/gemm/narrow_operands.cuh
     cuda/gemm/narrow.cuh

@@ -12,7 +12,7 @@ sp_narrow_product_sums(const sp_gpu_bindings &bindings, const sp_gemm_constants 
     const auto right = sp_make_narrow_lines<T::columns, T::group_threads, T::pitch>(
         bindings.at[1], k.columns, column, place.thread);
     const int chunks = (int)sp_cuda_tiles(k.depth, T::chunk);
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if defined(SP_CUDA_GROUPS)
     if constexpr (T::is_group) {
         sp_group_run<T>(sp_group_memory(pool), chunks, place, left, right, sum);
         return;
@@ -70,7 +70,7 @@ SP_CUDA_NARROW_TILE_LIST(SP_NARROW_TILE)
 SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
 
 /* The last packed tile, by warpgroups where the processor has them. */
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if defined(SP_CUDA_GROUPS)
 template <class E> using sp_narrow_large = sp_group_tile<E>;
 #else
 template <class E> using sp_narrow_large = sp_narrow_128<E>;
