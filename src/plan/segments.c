@@ -40,9 +40,10 @@ typedef struct partitioner {
 
 /* A narrow product has other bits on cpu, and what its step computes besides depends on sizes: only
  * the products' own names count. */
-static bool is_for_cpu(const char *cpu_ops, const sp_plan_step *step)
+static bool is_for_cpu(const sp_graph_plan *plan, const sp_plan_step *step, const char *cpu_ops)
 {
-    const char *counting = sp__plan_step_is_narrow(step) ? "Conv,Gemm,MatMul" : NULL;
+    const bool is_narrow = plan->has_narrow && sp__plan_step_is_narrow(step);
+    const char *counting = is_narrow ? "Conv,Gemm,MatMul" : NULL;
     return sp__op_list_has_of(cpu_ops, step->op_name, counting);
 }
 
@@ -53,7 +54,7 @@ uint32_t sp__segments_assign(const sp_graph_plan *plan, const sp_kernel *own, co
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         const sp_kernel *kernel = &(own != NULL ? own : plan->kernels)[step->kernel];
-        const bool is_own = sp__kernel_is_there(kernel) && !is_for_cpu(cpu_ops, step);
+        const bool is_own = sp__kernel_is_there(kernel) && !is_for_cpu(plan, step, cpu_ops);
         devices[s] = is_own ? SP_SEGMENT_MODEL : SP_SEGMENT_FALLBACK;
         if (!is_own) count++;
     }
