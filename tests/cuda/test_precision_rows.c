@@ -302,7 +302,7 @@ TEST(products_of_depth_one_are_not_rounded)
         want[POSITIONS * FREQUENCIES];
     static const int64_t x_dims[] = {-1, 1}, w_dims[] = {1, FREQUENCIES};
     for (int i = 0; i < POSITIONS; i++) x[i] = (float)i;
-    for (int i = 0; i < FREQUENCIES; i++) w[i] = powf(10000, -(float)i / FREQUENCIES);
+    for (int i = 0; i < FREQUENCIES; i++) w[i] = powf(10000, -(float)i / (float)FREQUENCIES);
     for (size_t i = 0; i < SP_COUNT_OF(forms) * SP_COUNT_OF(precisions); i++) {
         const bool is_computed = i / SP_COUNT_OF(precisions) == 2;
         const sp_device device = segment_begin();
