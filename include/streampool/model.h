@@ -45,8 +45,8 @@ typedef struct sp_model_options {
      * value of STREAMPOOL_PARTIAL_MEMORY, 4 GiB by default. */
     uint64_t max_partial_bytes;
     /* ONNX ops, as in "Conv,Tanh", whose steps run on cpu though the model's device is another one;
-     * "" is none, NULL the value of STREAMPOOL_CPU_OPS. Copied by the load. A step that `precision`
-     * makes other bits of follows the names Conv, Gemm and MatMul alone. */
+     * "" is none, NULL the value of STREAMPOOL_CPU_OPS. Copied by the load. Of a step with
+     * a product that `precision` rounds, only the names Conv, Gemm and MatMul count. */
     const char *cpu_ops;
     /* Share of the device's run slots, against the weights of other models whose runs wait for them
      * too: 1 to 1,000; zero: 1. A model that waits alone gets all slots. */

@@ -505,9 +505,14 @@ static bool is_narrow(int kernel)
     return sp__kernel_is_narrow((sp_kernel_id)kernel);
 }
 
+uint64_t kernel_compare_count(uint64_t full, uint64_t quick, uint64_t least)
+{
+    const uint64_t count = test_count(full, quick);
+    return count < least ? least : count;
+}
+
 void kernel_compare_check_runs(const kernel_compare *compare)
 {
-    if (test_scale() < 1) return;
     uint64_t by_activation[SP_ACTIVATION_COUNT] = {0};
     for (int i = 0; i < SP_KERNEL_COUNT; i++) {
         if (!sp__kernel_is_there(&compare->kernels[i]) || is_of_plans(i)) continue;

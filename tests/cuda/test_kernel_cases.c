@@ -20,10 +20,10 @@ static void compare_with(sp_cpu_isa isa, uint64_t seed)
 {
     kernel_compare compare = {.kernels = sp__cpu_kernels(isa), .run = run_on_cpu};
     for (uint32_t kind = 0; kind < kernel_case_kinds(); kind++) {
-        kernel_compare_calls(&compare, kind, seed, test_count(4000, 120));
+        kernel_compare_calls(&compare, kind, seed, kernel_compare_count(4000, 120, 60));
     }
-    kernel_compare_rows(&compare, seed, test_count(1000, 80));
-    kernel_compare_signals(&compare, seed, test_count(1000, 80));
+    kernel_compare_rows(&compare, seed, kernel_compare_count(1000, 80, 40));
+    kernel_compare_signals(&compare, seed, kernel_compare_count(1000, 80, 40));
     kernel_compare_check_runs(&compare);
 }
 

@@ -232,7 +232,7 @@ TEST(every_model_has_the_bits_of_a_run_alone)
     for (uint32_t i = 0; i < FIXTURE_ALL_MODELS; i++) {
         static variants v;
         if (!variants_open(fixture_all_models[i], &v)) SKIP("no shared data");
-        if (test_scale() < 1 && v.run_ns > 2000000) { /* instrumented code */
+        if (test_scale() < 1 && v.run_ns > 5000000) { /* instrumented code */
             variants_close(&v);
             continue;
         }
