@@ -57,6 +57,7 @@ sp_status sizes_collect(model_inputs *inputs)
 {
     inputs->sizes = calloc((size_t)inputs->count * SP_MAX_RANK + 1, sizeof *inputs->sizes);
     if (inputs->sizes == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for sizes of inputs");
+    inputs->size_count = 0;
     for (uint32_t i = 0; i < inputs->count; i++) {
         model_input *input = &inputs->list[i];
         for (uint32_t axis = 0; axis < input->port.rank; axis++) {
