@@ -17,6 +17,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
     list(APPEND SP_ISAS neon)
 endif()
+foreach(isa IN LISTS SP_ISAS)
+    if(NOT isa IN_LIST SP_KERNEL_ISAS)
+        list(REMOVE_ITEM SP_ISAS ${isa})
+    endif()
+endforeach()
 set(SP_ISA_FLAGS_portable "")
 set(SP_ISA_FLAGS_avx2 -mavx2 -mfma)
 set(SP_ISA_FLAGS_avx512 -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl)
@@ -48,15 +53,11 @@ else()
 endif()
 # The instruction sets whose kernels no sanitizer instruments. In builds for races all of them: dispatches
 # announce the ranges that kernels access (base/announce.h), instrumenting every access would be far too
-# slow, and vector accesses are never instrumented. In the fuzz build, whose programs run the portable
-# kernels, all others. Else AVX-512: most of its accesses are masked, into which AddressSanitizer does not
-# look; with SP_AVX512_BY_AVX2 it does.
+# slow, and vector accesses are never instrumented. Else AVX-512: most of its accesses are masked, into
+# which AddressSanitizer does not look; with SP_AVX512_BY_AVX2 it does.
 set(SP_BARE_ISAS "")
 if(SP_SCHED OR SP_SANITIZE MATCHES "thread")
     set(SP_BARE_ISAS ${SP_ISAS})
-elseif(SP_FUZZ)
-    set(SP_BARE_ISAS ${SP_ISAS})
-    list(REMOVE_ITEM SP_BARE_ISAS portable)
 elseif(SP_SANITIZE AND NOT SP_AVX512_BY_AVX2)
     set(SP_BARE_ISAS avx512)
 endif()

@@ -92,6 +92,5 @@ function(sp_add_fuzz_target name)
         list(APPEND corpus ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
     endif()
     sp_add_test_run(${name} PROGRAM ${name} LABELS fuzz TIMEOUT ${timeout}
-        ENV STREAMPOOL_ISA=portable # the kernels of other instruction sets are not instrumented
         ARGS -max_total_time=${fuzz_SECONDS} -timeout=5 ${corpus})
 endfunction()

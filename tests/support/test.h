@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The test harness. A program is a file of TEST(...) bodies and one TEST_MAIN; each test registers
  * itself in a linker section, and they run in the order of the source. Arguments name the tests to
- * run, or, after a '-', the tests to leave out. Exit code: 0 all passed, 1 some failed, 77 all were
- * skipped.
+ * run, or, after a '-', the tests to leave out; of these STREAMPOOL_TEST_ONLY leaves those whose
+ * names begin so. Exit code: 0 all passed, 1 some failed, 77 all were skipped.
  *
  * A CHECK counts a failure and continues; a REQUIRE also returns from the calling function, which
  * must return void. Both may be used from any thread while the test's body is running. */

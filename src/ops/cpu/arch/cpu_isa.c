@@ -7,6 +7,9 @@
 #include "base/macros.h"
 
 extern const sp_kernel sp__kernel_table_portable[SP_KERNEL_COUNT];
+extern const sp_kernel sp__kernel_table_avx2[SP_KERNEL_COUNT];
+extern const sp_kernel sp__kernel_table_avx512[SP_KERNEL_COUNT];
+extern const sp_kernel sp__kernel_table_neon[SP_KERNEL_COUNT];
 
 /* All that the flags of the build allow the compiler to use (cmake/layers.cmake). */
 static const uint32_t needed[SP_CPU_ISA_COUNT] = {
@@ -14,15 +17,21 @@ static const uint32_t needed[SP_CPU_ISA_COUNT] = {
     [SP_CPU_AVX512] = SP_CPU_HAS(AVX2) | SP_CPU_HAS(FMA) | SP_CPU_HAS(AVX512F) |
                       SP_CPU_HAS(AVX512BW) | SP_CPU_HAS(AVX512DQ) | SP_CPU_HAS(AVX512VL)};
 
-#if defined(__x86_64__)
-
-extern const sp_kernel sp__kernel_table_avx2[SP_KERNEL_COUNT];
-extern const sp_kernel sp__kernel_table_avx512[SP_KERNEL_COUNT];
-
+/* The tables that the build has: cmake/layers.cmake defines SP_HAS_<name> for each. */
 static const sp_kernel *const tables[SP_CPU_ISA_COUNT] = {
     [SP_CPU_PORTABLE] = sp__kernel_table_portable,
+#ifdef SP_HAS_avx2
     [SP_CPU_AVX2] = sp__kernel_table_avx2,
-    [SP_CPU_AVX512] = sp__kernel_table_avx512};
+#endif
+#ifdef SP_HAS_avx512
+    [SP_CPU_AVX512] = sp__kernel_table_avx512,
+#endif
+#ifdef SP_HAS_neon
+    [SP_CPU_NEON] = sp__kernel_table_neon,
+#endif
+};
+
+#if defined(__x86_64__)
 
 /* The compiler's run time has read CPUID once. It reports a feature only if the operating system
  * saves the registers, too (XGETBV). */
@@ -45,21 +54,7 @@ static uint32_t find_features(void)
 
 #else
 
-/* Of other processors only AArch64 has kernels of its own: every one has NEON. */
-#if defined(__aarch64__)
-
-extern const sp_kernel sp__kernel_table_neon[SP_KERNEL_COUNT];
-
-static const sp_kernel *const tables[SP_CPU_ISA_COUNT] = {
-    [SP_CPU_PORTABLE] = sp__kernel_table_portable, [SP_CPU_NEON] = sp__kernel_table_neon};
-
-#else
-
-static const sp_kernel *const tables[SP_CPU_ISA_COUNT] = {[SP_CPU_PORTABLE] =
-                                                              sp__kernel_table_portable};
-
-#endif
-
+/* Every AArch64 processor has NEON, the one instruction set besides x86's. */
 static uint32_t find_features(void)
 {
     return 0;
