@@ -159,6 +159,11 @@ void Call::hold(uint32_t place, nb::handle array)
 {
     Py_buffer *view = &views[view_count];
     if (PyObject_GetBuffer(array.ptr(), view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE) != 0) {
+        /* A signal handler's, or one of the array's own, is the caller's. */
+        if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
+            !PyErr_ExceptionMatches(PyExc_ValueError)) {
+            throw nb::python_error();
+        }
         PyErr_Clear();
         raise_type("output '%s' is no writable array: %s",
                    model->outputs[output_index[place]].name.c_str(), class_name(array).c_str());

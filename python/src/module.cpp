@@ -26,15 +26,6 @@ namespace nb = nanobind;
 namespace
 {
 
-/* State of the process, and one lock of the interpreter, are taken for granted everywhere. */
-void refuse_subinterpreters()
-{
-    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return;
-    /* nanobind makes this an ImportError. */
-    throw std::runtime_error(
-        "streampool does not work in a subinterpreter: import it in the main one");
-}
-
 /* With the exit handlers of Python: later, no thread may come back to the interpreter. */
 void close_guard()
 {
@@ -70,9 +61,8 @@ bool is_imported_again(nb::module_ &m)
 
 } // namespace
 
-NB_MODULE(_core, m)
+NB_MODULE(_core_of_process, m)
 {
-    refuse_subinterpreters();
     if (is_imported_again(m)) return;
     nb::set_leak_warnings(false); /* threads that are parked at exit keep what they use */
     nb::register_exception_translator(park_ended_thread);
@@ -91,4 +81,16 @@ NB_MODULE(_core, m)
     py::bind_future(m);
     m.def("close_guard", close_guard);
     m.def("after_fork", sp_py_guard_after_fork);
+}
+
+/* State of the process, and one lock of the interpreter, are taken for granted everywhere. Refused before
+ * nanobind's own entry, which would already put the state for that interpreter in place of the main one's. */
+extern "C" NB_EXPORT PyObject *PyInit__core(void);
+
+extern "C" PyObject *PyInit__core(void)
+{
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return PyInit__core_of_process();
+    PyErr_SetString(PyExc_ImportError,
+                    "streampool does not work in a subinterpreter: import it in the main one");
+    return nullptr;
 }

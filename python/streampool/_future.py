@@ -20,14 +20,20 @@ from ._errors import Status
 _log = logging.getLogger("streampool")
 
 
+_is_in_child = False  # in a forked child
 _get_running_loop = None  # of asyncio, once something has imported it
 _modules_without_asyncio = 0
 
 
 def find_asyncio():
-    """Notes whether asyncio has been imported, for submits by threads until another module is."""
+    """Notes whether asyncio has been imported, unless it is known or no module has been imported since.
+
+    A lookup in sys.modules may lock it for all threads, so it is done only where there are new modules.
+    """
     global _get_running_loop, _modules_without_asyncio
     count = len(sys.modules)
+    if _get_running_loop is not None or count == _modules_without_asyncio:
+        return
     events = sys.modules.get("asyncio.events")
     if events is None:
         _modules_without_asyncio = count
@@ -36,11 +42,8 @@ def find_asyncio():
 
 
 def _running_loop():
-    """The event loop of the calling thread, or None. asyncio, which is slow to import, is not.
-
-    A lookup in sys.modules may lock it for all threads, so it is done only where there are new modules.
-    """
-    if _get_running_loop is None and len(sys.modules) != _modules_without_asyncio:
+    """The event loop of the calling thread, or None. asyncio, which is slow to import, is not."""
+    if _get_running_loop is None:
         find_asyncio()
     return None if _get_running_loop is None else _get_running_loop()
 
@@ -108,6 +111,8 @@ class Future(concurrent.futures.Future):
 
     def __await__(self) -> "typing.Generator[typing.Any, None, typing.Any]":
         loop = _running_loop()
+        if _is_in_child and not self.done():
+            self._run.wait(0)  # raises: nothing would complete it
         if loop is not None:
             waiter = loop.create_future()
             self.add_done_callback(functools.partial(_wake, loop, waiter))
@@ -186,8 +191,9 @@ def _end():
 
 
 def _after_fork():
-    global _drainer, _lock
+    global _drainer, _is_in_child, _lock
     _drainer = None
+    _is_in_child = True
     _lock = threading.Lock()
     for completions in _loop_lists.values():
         completions.after_fork()

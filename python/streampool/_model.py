@@ -235,7 +235,7 @@ def load(source: typing.Any, device: typing.Any = "cpu", *, release_gil: "bool |
     with constant matrices and convolutions by a GPU's tensor cores, operands of f32 rounded to that
     type; "f16" and "bf16" also the MatMuls of two computed values, as in attention). Raises Error (OSError for a file that cannot be read).
     """
-    if release_gil not in _RELEASE:
+    if not isinstance(release_gil, (bool, str)) or release_gil not in _RELEASE:
         raise ValueError(f"release_gil is {release_gil!r}; it can be True, False or 'auto'")
     is_path = isinstance(source, (str, os.PathLike))
     given = os.fsencode(source) if is_path else source

@@ -2,7 +2,7 @@
 """The operators that models use, on tensors: ops.MatMul(a, b), ops.Softmax(x, axis=-1).
 
 Made from the library's table: a function for each operator, by its ONNX name. Inputs are
-Tensors, None for one that is left out; attributes are keywords. `outputs` is how many are returned,
+Tensors, None for one that is left out; attributes are keywords, None for one that is left out. `outputs` is how many are returned,
 as many as the operator must have by default: one as it is, several as a tuple. `device` is for
 operators without inputs, `opset` selects an older version. A call returns when it is submitted.
 Raises TypeError, ValueError, Error.
@@ -19,7 +19,7 @@ def _typed_attributes(name, types, given):
     if unknown:
         raise TypeError(f"{name} has no attribute {', '.join(sorted(unknown))}; it has: "
                         f"{', '.join(types) or 'none'}")
-    return [(key, types[key], value) for key, value in given.items()]
+    return [(key, types[key], value) for key, value in given.items() if value is not None]
 
 
 def _describe(row):
@@ -47,10 +47,10 @@ def _make(row):
     name, least_outputs, attributes = row[0], row[3], row[6]
     types = {key: kind for key, kind, _ in attributes}
 
-    def op(*inputs, outputs=None, device=None, opset=0, **given):
+    def op(*inputs, outputs=None, device=None, opset=None, **given):
         count = max(1, least_outputs) if outputs is None else outputs
         results = _core.op_run(name, list(inputs), _typed_attributes(name, types, given), count,
-                               device, opset)
+                               device, 0 if opset is None else opset)
         return results[0] if outputs is None and count == 1 else tuple(results)
 
     op.__name__ = op.__qualname__ = name

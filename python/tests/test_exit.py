@@ -170,6 +170,9 @@ print(again.load(onnx_writer.linear())(x).tobytes() == y.tobytes())
 
 def test_a_subinterpreter_is_refused():
     out = run_python("""
+import numpy as np, onnx_writer, streampool
+model, x = streampool.load(onnx_writer.linear()), np.ones((2, 4), np.float32)
+model.submit(x).result()
 try:
     import _interpreters as interpreters
 except ImportError:
@@ -185,8 +188,11 @@ except ImportError as error:
 '''))
 except BaseException as error:
     print("refused", error)
+streampool.load(onnx_writer.linear()).submit(x).result()
+print("the main one goes on:", model(x).shape, (streampool.tensor(x) + 1).shape)
 """)
     assert "subinterpreter" in out and "imported" not in out  # of the package, or of Python 3.12
+    assert "the main one goes on: (2, " in out
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has a lock")
@@ -197,7 +203,8 @@ import asyncio.events, builtins, sys, threading
 import numpy as np, onnx_writer, streampool
 from numpy._core._rational_tests import rational
 del sys.modules["asyncio.events"]  # it is looked for until it is found
-model = streampool.load(onnx_writer.linear())
+file = onnx_writer.linear()
+model = streampool.load(file)
 queue = streampool.BatchQueue(model)
 x = np.ones((2, 4), np.float32)
 names = []
@@ -210,6 +217,7 @@ class Watched(dict):
 sys.modules = Watched(sys.modules)
 def use():
     model.submit(x).result(), queue.submit(x).result(), model(x)
+    streampool.load(file)
     t = streampool.tensor(x, np.float64)
     (t + 1).numpy(), (t + x.astype(np.float64)).numpy()
     streampool.from_dlpack(x.copy()), streampool.Stream().synchronize()

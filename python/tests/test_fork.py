@@ -5,7 +5,7 @@ import pytest
 from conftest import run_python
 
 PREPARE = """
-import os, signal, numpy as np, onnx_writer, streampool
+import asyncio, os, signal, numpy as np, onnx_writer, streampool
 from streampool import Error, Status
 def in_child(work):
     pid = os.fork()
@@ -33,11 +33,14 @@ def test_calls_raise_in_the_child():
     out = run_python(PREPARE + """
 pending = streampool.load(onnx_writer.repeated()).submit(np.int64(onnx_writer.ENDLESS), np.float32([1]))
 tensor, queue = streampool.tensor(x), streampool.BatchQueue(model)
+async def awaited():
+    return await pending
 def work():
     calls = [lambda: model(x), lambda: model.submit(x), lambda: pending.result(),
              lambda: streampool.load(onnx_writer.linear()), lambda: streampool.tensor(x),
              lambda: tensor.numpy(), lambda: tensor + 1, lambda: queue.submit(x),
              lambda: streampool.current_stream(), lambda: streampool.synchronize(),
+             lambda: asyncio.run(awaited()),
              lambda: streampool.batch_inference(model, [x])]
     wrong = [i for i, call in enumerate(calls) if not raises(call)]
     print(wrong, flush=True)
