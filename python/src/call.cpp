@@ -160,8 +160,8 @@ void Call::hold(uint32_t place, nb::handle array)
     Py_buffer *view = &views[view_count];
     if (PyObject_GetBuffer(array.ptr(), view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE) != 0) {
         /* A signal handler's, or one of the array's own, is the caller's. */
-        if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
-            !PyErr_ExceptionMatches(PyExc_ValueError)) {
+        if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
+            !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) {
             throw nb::python_error();
         }
         PyErr_Clear();
