@@ -316,8 +316,9 @@ void bind_tensor(nb::module_ &m)
     nb::class_<Tensor> c(
         m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
         "A typed, strided array in a device's memory. Immutable in type and "
-        "shape; uses from any thread are ordered. Operators, views and copies "
-        "return at once. They raise TypeError (other objects, numbers that a dtype "
+        "shape; uses from any thread are ordered. Operators on Tensors, views and "
+        "copies return at once; a number or an array beside one may wait for memory "
+        "that earlier commands use. They raise TypeError (other objects, numbers that a dtype "
         "lacks), ValueError (shapes, axes, dtypes that differ), IndexError, Error "
         "(an operator has no kernel for a dtype), MemoryError; what reads elements "
         "also raises the Error that a command has failed with.");
