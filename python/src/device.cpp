@@ -138,7 +138,10 @@ void bind_class(nb::module_ &m)
             nb::arg("other").none())
         .def("__hash__", [](const Device &d) { return d.handle.bits; })
         .def("__repr__", [](const Device &d) {
-            return nb::str("streampool.Device('{}')").format(info_of(d).name);
+            sp_device_info info;
+            const sp_status status = sp_device_get_info(d.handle, &info);
+            if (status != SP_OK) return unknown_text("Device", status);
+            return nb::str("streampool.Device('{}')").format(info.name);
         });
 }
 

@@ -24,6 +24,15 @@ inline void check(sp_status status)
     if (status != SP_OK) raise(status);
 }
 
+/* What `repr` shows of an object that the library does not describe, as in a forked child: logs and
+ * debuggers ask anywhere, so it is no exception. */
+inline nanobind::str unknown_text(const char *type, sp_status status)
+{
+    const char *name = sp_status_name(status);
+    constexpr size_t prefix = sizeof "SP_" - 1;
+    return nanobind::str("streampool.{}({})").format(type, name + prefix);
+}
+
 void bind_errors(nanobind::module_ &m);
 
 } // namespace py

@@ -197,14 +197,24 @@ void bind_views(nb::class_<Tensor> &c)
         "The same bytes as elements of another dtype. ValueError if that has another size.");
 }
 
+/* The object of a reference that a call has given: the one that was asked, where it is its tensor.
+ */
+TensorObject same_or_new(nb::handle_t<Tensor> self, sp_tensor given)
+{
+    if (given.bits != nb::cast<const Tensor &>(self).handle.bits) return tensor_object(given);
+    sp_tensor_release(given);
+    return nb::borrow<TensorObject>(self);
+}
+
 void bind_copies(nb::class_<Tensor> &c)
 {
     c.def(
         "contiguous",
-        [](const Tensor &t) {
+        [](nb::handle_t<Tensor> self) {
+            const Tensor &t = nb::cast<const Tensor &>(self);
             sp_tensor handle;
             check(unlocked([&] { return sp_tensor_contiguous(t.handle, &handle); }));
-            return tensor_object(handle);
+            return same_or_new(self, handle);
         },
         "The tensor itself, or a contiguous copy.");
     c.def(
@@ -219,11 +229,12 @@ void bind_copies(nb::class_<Tensor> &c)
         "ValueError for others.");
     c.def(
         "to",
-        [](const Tensor &t, nb::handle device) {
+        [](nb::handle_t<Tensor> self, nb::handle device) {
+            const Tensor &t = nb::cast<const Tensor &>(self);
             sp_tensor handle;
             const sp_device wanted = device_of(device);
             check(unlocked([&] { return sp_tensor_to(t.handle, wanted, &handle); }));
-            return tensor_object(handle);
+            return same_or_new(self, handle);
         },
         nb::arg("device"), "The tensor itself, or a contiguous copy on the device.");
     c.def("read", read, "A copy of the elements as a NumPy array; of bfloat16 as uint16.");
@@ -273,7 +284,9 @@ void bind_exchange(nb::class_<Tensor> &c)
     c.def("__bool__",
           [](const Tensor &t) { return nb::cast<bool>(read_numbers(t).attr("__bool__")()); });
     c.def("__repr__", [](const Tensor &t) {
-        const sp_tensor_info info = t.info();
+        sp_tensor_info info;
+        const sp_status status = sp_tensor_get_info(t.handle, &info);
+        if (status != SP_OK) return unknown_text("Tensor", status);
         return nb::str("streampool.Tensor(shape={}, dtype={})")
             .format(shape_tuple(info.shape, info.rank), dtype_name(info.dtype));
     });

@@ -272,6 +272,7 @@ def test_views():
     assert tensor.reshape((4, 6)).shape == (4, 6)
     assert tensor.permute(2, 0, 1).numpy().tolist() == array.transpose(2, 0, 1).tolist()
     assert tensor.transpose(0, 1).contiguous().numpy().tolist() == array.swapaxes(0, 1).tolist()
+    assert tensor.contiguous() is tensor and tensor.to("cpu") is tensor
     assert tensor.unsqueeze(0).squeeze(0).shape == (2, 3, 4)
     assert tensor[0, 0].unsqueeze(0).expand(3, 4).numpy().tolist() == [[0, 1, 2, 3]] * 3
     assert tensor.view_as("int32").dtype == "int32" and len(tensor) == 2

@@ -33,6 +33,7 @@ def test_calls_raise_in_the_child():
     out = run_python(PREPARE + """
 pending = streampool.load(onnx_writer.repeated()).submit(np.int64(onnx_writer.ENDLESS), np.float32([1]))
 tensor, queue = streampool.tensor(x), streampool.BatchQueue(model)
+device = streampool.device("cpu")
 async def awaited():
     return await pending
 def work():
@@ -43,13 +44,13 @@ def work():
              lambda: asyncio.run(awaited()),
              lambda: streampool.batch_inference(model, [x])]
     wrong = [i for i, call in enumerate(calls) if not raises(call)]
-    print(wrong, flush=True)
+    print(wrong, tensor, device, flush=True)
     os._exit(7 if not wrong else 8)
 code, is_running = in_child(work), not pending.done()
 pending.cancel()
 print(code, is_running, type(pending.exception()).__name__, model(x).shape)
 """)
-    assert out == "[]\n7 True CancelledError (2, 3)\n"
+    assert out == "[] streampool.Tensor(FORKED) streampool.Device(FORKED)\n7 True CancelledError (2, 3)\n"
 
 
 def test_a_future_that_was_done_before_the_fork_keeps_its_result():
