@@ -17,7 +17,7 @@ option(SP_FAST_KERNELS "Optimise kernels more than the rest" ON)
 set(SP_KERNEL_ISAS "portable;avx2;avx512;neon" CACHE STRING
     "Instruction sets to compile the kernels for, of those of the processor; portable is one of them")
 # So that the bodies of 16 lanes are tested on processors without AVX-512, and by AddressSanitizer,
-# which does not look into masked loads.
+# which does not look into masked loads (in the preset asan with SP_KERNEL_ISAS=portable;avx2;avx512).
 option(SP_AVX512_BY_AVX2 "Compile the kernels for AVX-512 to use pairs of AVX2's registers; for tests" OFF)
 # Hundreds of programs, each with a copy of an instrumented library, take 20 GB and the time to link them.
 option(SP_SHARED_TESTS "The shared library exports all its symbols; tests link it, not the static one" OFF)

@@ -3,7 +3,6 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
-#include <stdexcept>
 
 #include "batch_inference.hpp"
 #include "batch_queue.hpp"
@@ -83,9 +82,9 @@ NB_MODULE(_core_of_process, m)
     m.def("after_fork", sp_py_guard_after_fork);
 }
 
-/* State of the process, and one lock of the interpreter, are taken for granted everywhere. Refused
- * before nanobind's own entry, which would already put the state for that interpreter in place of
- * the main one's. */
+/* State of the process, and one lock of the interpreter, are taken for granted everywhere. A
+ * subinterpreter is refused before nanobind's own entry is called, which replaces its state of the
+ * process: then calls in the main interpreter would fail. */
 extern "C" NB_EXPORT PyObject *PyInit__core(void);
 
 extern "C" PyObject *PyInit__core(void)

@@ -197,8 +197,7 @@ void bind_views(nb::class_<Tensor> &c)
         "The same bytes as elements of another dtype. ValueError if that has another size.");
 }
 
-/* The object of a reference that a call has given: the one that was asked, where it is its tensor.
- */
+/* The object of a reference that a call has given: `self` if the call gave its own tensor. */
 TensorObject same_or_new(nb::handle_t<Tensor> self, sp_tensor given)
 {
     if (given.bits != nb::cast<const Tensor &>(self).handle.bits) return tensor_object(given);

@@ -2,7 +2,7 @@
 """The operators that models use, on tensors: ops.MatMul(a, b), ops.Softmax(x, axis=-1).
 
 Made from the library's table: a function for each operator, by its ONNX name. Inputs are
-Tensors, None for one that is left out; attributes are keywords, None for one that is left out. `outputs` is how many are returned,
+Tensors and attributes are keywords, None for what is left out. `outputs` is how many are returned,
 as many as the operator must have by default: one as it is, several as a tuple. `device` is for
 operators without inputs, `opset` selects an older version. A call returns when it is submitted.
 Raises TypeError, ValueError, Error.
