@@ -13,7 +13,7 @@ option(SP_DELAYS "Compile in the delay injector" OFF)
 set(SP_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")
 # Off where kernels are compiled to be checked, or run little: half of a build is their optimisation.
 option(SP_FAST_KERNELS "Optimise kernels more than the rest" ON)
-# Few for builds that are to find errors elsewhere: the kernels of three are two fifths of a build.
+# Fewer where a build is not to test kernels: those of three sets are two fifths of its time.
 set(SP_KERNEL_ISAS "portable;avx2;avx512;neon" CACHE STRING
     "Instruction sets to compile the kernels for, of those of the processor; portable is one of them")
 # So that the bodies of 16 lanes are tested on processors without AVX-512, and by AddressSanitizer,

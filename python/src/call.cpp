@@ -159,7 +159,7 @@ void Call::hold(uint32_t place, nb::handle array)
 {
     Py_buffer *view = &views[view_count];
     if (PyObject_GetBuffer(array.ptr(), view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE) != 0) {
-        /* A signal handler's, or one of the array's own, is the caller's. */
+        /* Only what says that there is no such buffer is replaced: not KeyboardInterrupt, say. */
         if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
             !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) {
             throw nb::python_error();

@@ -112,7 +112,7 @@ class Future(concurrent.futures.Future):
     def __await__(self) -> "typing.Generator[typing.Any, None, typing.Any]":
         loop = _running_loop()
         if _is_in_child and not self.done():
-            self._run.wait(0)  # raises: nothing would complete it
+            self._run.wait(0)  # raises FORKED: no thread of this process completes the run
         if loop is not None:
             waiter = loop.create_future()
             self.add_done_callback(functools.partial(_wake, loop, waiter))

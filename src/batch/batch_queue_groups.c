@@ -269,6 +269,7 @@ void sp__batch_queue_flush(sp_rt_batch_queue *queue, bool is_last)
     if (SP_PLANTED(late_flush)) sp__batch_queue_settle(queue, &ready);
     sp_mutex_lock(&queue->lock);
     if (is_last || SP_PLANTED(flush_closes)) queue->is_released = is_last;
+    /* The first group by itself: else clang-analyzer assumes that its address may be NULL. */
     gate_pass_locked(&queue->alone, UINT32_MAX);
     for (sp_batch_group *group = queue->alone.next; group != NULL; group = group->next) {
         gate_pass_locked(group, UINT32_MAX);
