@@ -17,6 +17,9 @@
 /* Limits of one class in a stream's cache: more goes to the pool, for all streams. */
 #define CACHE_BLOCKS 32
 #define CACHE_BYTES_PER_CLASS ((uint64_t)8 << 20)
+/* How many blocks of a class, newest first, are asked whether they are unused: older ones are more
+ * often, but each costs a cache miss. */
+#define UNUSED_LOOKS 4
 
 /* ---- size classes ---- */
 
@@ -103,10 +106,11 @@ static inline void count_release(sp_allocator_counts *counts, int64_t bytes)
     sp_store_relaxed(&counts->frees, sp_load_relaxed(&counts->frees) + 1);
 }
 
-/* Takes the first block of its class out of the cache that the caller has entered. */
-static void cache_remove(sp_stream_cache *cache, const sp_block *block)
+/* Takes the block that `link` is for out of the cache that the caller has entered. */
+static void cache_remove(sp_stream_cache *cache, sp_block **link)
 {
-    cache->first[block->size_class] = block->next;
+    const sp_block *block = *link;
+    *link = block->next;
     cache->count[block->size_class]--;
     count_acquire(&cache->counts, (int64_t)block->bytes);
 }
@@ -116,9 +120,26 @@ static sp_block *cache_acquire(sp_allocator *allocator, uint32_t stream, uint32_
     sp_stream_cache *cache = cache_of(allocator, stream);
     if (!cache_enter(cache)) return NULL;
     sp_block *block = cache->first[size_class];
-    if (block != NULL) cache_remove(cache, block);
+    if (block != NULL) cache_remove(cache, &cache->first[size_class]);
     cache_leave(cache);
     return block;
+}
+
+/* The newest block whose points have passed, of the first UNUSED_LOOKS. */
+static sp_block *cache_acquire_unused(sp_allocator *allocator, uint32_t stream, uint32_t size_class)
+{
+    sp_stream_cache *cache = cache_of(allocator, stream);
+    if (!cache_enter(cache)) return NULL;
+    sp_block **link = &cache->first[size_class];
+    for (int i = 0; i < UNUSED_LOOKS && *link != NULL; i++, link = &(*link)->next) {
+        sp_block *block = *link;
+        if (!sp__frontier_prune(&block->frontier)) continue;
+        cache_remove(cache, link);
+        cache_leave(cache);
+        return block;
+    }
+    cache_leave(cache);
+    return NULL;
 }
 
 static bool cache_release(sp_allocator *allocator, uint32_t stream, sp_block *block)
@@ -202,7 +223,7 @@ static sp_block *cache_steal(sp_allocator *allocator, uint32_t size_class)
         if (!cache_enter(cache)) continue;
         sp_block *block = cache->first[size_class];
         const bool is_ready = block != NULL && sp__frontier_prune(&block->frontier);
-        if (is_ready) cache_remove(cache, block);
+        if (is_ready) cache_remove(cache, &cache->first[size_class]);
         cache_leave(cache);
         if (is_ready) return block;
     }
@@ -303,6 +324,19 @@ sp_status sp__allocator_acquire(sp_allocator *allocator, uint64_t bytes, sp_queu
     if (SP_UNLIKELY(*out == NULL)) SP_TRY(block_acquire_slow(allocator, &wish, out));
     sp__frontier_become_origin(&(*out)->frontier);
     (*out)->home = queue != NULL ? queue->index : 0;
+    return SP_OK;
+}
+
+sp_status sp__allocator_acquire_unused(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
+                                       sp_block **out)
+{
+    sp_block_wish wish = {0};
+    SP_TRY(wish_set_size(bytes, &wish));
+    const uint32_t home = queue != NULL ? queue->index : 0;
+    *out = queue != NULL ? cache_acquire_unused(allocator, home, wish.size_class) : NULL;
+    if (*out == NULL) SP_TRY(block_acquire_slow(allocator, &wish, out));
+    sp__frontier_become_origin(&(*out)->frontier);
+    (*out)->home = home;
     return SP_OK;
 }
 

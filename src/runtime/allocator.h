@@ -103,6 +103,11 @@ void sp__allocator_close(sp_allocator *allocator);
  * that stream. NULL: for use anywhere at once, with an empty frontier. */
 sp_status sp__allocator_acquire(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
                                 sp_block **out);
+/* The same, and all points of the block have passed: memory to use now, for which nothing is waited
+ * for but other memory once there is no more. `queue`: the stream whose cache is looked into and
+ * receives the block afterwards; may be NULL. */
+sp_status sp__allocator_acquire_unused(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
+                                       sp_block **out);
 /* The same for use anywhere. `is_spare`: an optional request, for which nothing is waited for and
  * nothing is reclaimed. */
 sp_status sp__allocator_acquire_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,

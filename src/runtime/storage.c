@@ -95,13 +95,10 @@ static SP_NOINLINE sp_status object_replace_spent(sp_rt_storage **storage)
     return SP_OK;
 }
 
-/* For use on the queue, or, if that is NULL, anywhere at once. */
-static sp_status storage_create(sp_rt_device *on, uint64_t bytes, sp_queue *queue, bool is_tracked,
+/* Over the block, which is given back if that fails. */
+static sp_status storage_create(sp_rt_device *on, sp_block *block, uint64_t bytes, bool is_tracked,
                                 sp_storage *out)
 {
-    sp_block *block;
-    SP_TRY(sp__allocator_acquire(&on->allocator, bytes, queue, &block));
-
     sp_rt_storage *storage = SP_CONTAINER_OF(block, sp_rt_storage, block);
     if (SP_UNLIKELY(sp__handle_is_spent(&storage->object))) {
         const sp_status status = object_replace_spent(&storage);
@@ -125,12 +122,18 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
     sp_stream_ref stream;
     SP_TRY(sp__current_stream(on, &stream));
     const bool is_tracked = options == NULL || !options->is_untracked;
-    return storage_create(on, bytes, stream.queue, is_tracked, out);
+    sp_block *block;
+    SP_TRY(sp__allocator_acquire(&on->allocator, bytes, stream.queue, &block));
+    return storage_create(on, block, bytes, is_tracked, out);
 }
 
 sp_status sp__storage_create_unused(sp_rt_device *device, uint64_t bytes, sp_storage *out)
 {
-    return storage_create(device, bytes, NULL, true, out);
+    sp_stream_ref stream = {0};
+    (void)sp__current_stream_peek(device, &stream);
+    sp_block *block;
+    SP_TRY(sp__allocator_acquire_unused(&device->allocator, bytes, stream.queue, &block));
+    return storage_create(device, block, bytes, true, out);
 }
 
 /* The storage has no references, and its frontier has all its uses. */

@@ -81,7 +81,7 @@ static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
     SP_TRY_ACQUIRE(true, &storage->lock);
 
 /* A tracked storage of memory that no command uses any more: a host access to it waits for nothing.
- * The device works. Errors: SP_OUT_OF_MEMORY, SP_CLOSED. */
+ * Needs no stream. The device works. Errors: SP_OUT_OF_MEMORY, SP_CLOSED. */
 sp_status sp__storage_create_unused(sp_rt_device *device, uint64_t bytes, sp_storage *out);
 
 /* Creates and destroys objects for fresh blocks; for the allocator. */

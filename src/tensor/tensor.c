@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "device/thread_record.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
 
@@ -113,19 +112,6 @@ static sp_status fail_no_out(void)
     return sp__fail(SP_INVALID, "out is NULL: pass a pointer for the handle of the new tensor");
 }
 
-/* Memory of the current stream may wait for that stream. That may in turn wait for the host
- * function that the thread is inside, or for an access that it has open: then it is other memory.
- */
-static sp_status storage_create_for_host(sp_rt_device *device, uint64_t bytes, sp_storage *out)
-{
-    const sp_thread_record *record = sp__thread_record();
-    if (record == NULL) return SP_OUT_OF_MEMORY;
-    if (sp__thread_is_inside_callback(record) || sp_load_relaxed(&record->open_accesses) != 0) {
-        return sp__storage_create_unused(device, bytes, out);
-    }
-    return sp_storage_create(sp__rt_device_handle(device), bytes, NULL, out);
-}
-
 static sp_status tensor_create(sp_device device, sp_dtype dtype, uint32_t rank,
                                const int64_t *shape, bool is_for_host, sp_tensor *out)
 {
@@ -139,7 +125,7 @@ static sp_status tensor_create(sp_device device, sp_dtype dtype, uint32_t rank,
     SP_TRY(sp__tensor_acquire(&tensor));
     const uint64_t bytes = sp__layout_bytes(&layout);
     sp_storage storage;
-    const sp_status status = is_for_host ? storage_create_for_host(on, bytes, &storage)
+    const sp_status status = is_for_host ? sp__storage_create_unused(on, bytes, &storage)
                                          : sp_storage_create(device, bytes, NULL, &storage);
     if (status != SP_OK) {
         sp__tensor_forget(tensor);

@@ -393,6 +393,35 @@ TEST(what_a_failed_command_should_have_written_is_an_error_until_all_of_it_is_wr
     runtime_end();
 }
 
+/* ---- commands in flight ---- */
+
+static void await_word(void *ctx, sp_status status)
+{
+    CHECK_OK(status);
+    await_at_least(ctx, 1);
+}
+
+/* The memory of a number beside a tensor whose run is still queued. */
+TEST(a_tensor_from_host_memory_does_not_wait_for_earlier_commands)
+{
+    runtime_begin();
+    sp_atomic_u32 is_ready = {0};
+    const float values[4] = {3, 2, 1, 0};
+    const sp_tensor source = count_up(TESTED, 1, (const int64_t[]){4});
+    sp_tensor used, made;
+    CHECK_OK(sp_stream_host_function(current_stream(), await_word, &is_ready));
+    CHECK_OK(sp_tensor_create(TESTED, SP_F32, 1, (const int64_t[]){4}, &used));
+    CHECK_OK(sp_tensor_copy(used, source));
+    CHECK_OK(sp_tensor_release(used));
+    CHECK_OK(
+        sp_tensor_from_host(TESTED, SP_F32, 1, (const int64_t[]){4}, values, sizeof values, &made));
+    CHECK_STATUS(sp_stream_query(current_stream()), SP_NOT_READY);
+    raise_by_one(&is_ready);
+    EXPECT(made, 3, 2, 1, 0);
+    CHECK_OK(sp_tensor_release(source));
+    runtime_end();
+}
+
 /* ---- host functions ---- */
 
 typedef struct inside_call {
