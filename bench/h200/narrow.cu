@@ -4,13 +4,16 @@
 // operands and results of the type that it multiplies. Also checks that each row's bits are the same with
 // all tiles and all numbers of rows, and near the product in doubles. Prints one JSON line per case.
 //
+// With the argument "large": products of many rows by the largest tiles alone.
+//
 // bench/h200/run builds it.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define SP_BENCH_PROGRAM "cuda_tensor.cu"
 #include "lt.cuh"
 
-static const int64_t max_rows = 4096;
+static int64_t max_rows = 4096;
+static bool is_large;
 
 struct Operands {
     int64_t columns, depth;
@@ -23,7 +26,7 @@ struct Operands {
 struct Tile {
     const char *name;
     int rows, columns, threads, bytes;
-    bool is_raw;
+    bool is_raw, is_group;
     void (*kernel)(sp_gpu_bindings, sp_gemm_constants);
 };
 
@@ -41,31 +44,24 @@ template <class T, int blocks> static Tile make_tile(const char *name)
     static_assert(T::bytes <= shared_bytes, "a block of the GPU has so much");
     const auto kernel = product<T, blocks>;
     CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::bytes));
-    return {name, T::rows, T::columns, T::threads, T::bytes, T::left != SP_NARROW_PACKED, kernel};
+    return {name, T::rows, T::columns, T::threads, T::bytes, T::left != SP_NARROW_PACKED, false, kernel};
 }
 
-// By warpgroups, where the device has them: the host's type of the tile is another one.
-template <class E>
-__global__ void __launch_bounds__(256, 1)
-    large_product(const __grid_constant__ sp_gpu_bindings bindings,
-                  const __grid_constant__ sp_gemm_constants k)
+// The entry that is by warpgroups where the device has them.
+static Tile make_large(void (*kernel)(sp_gpu_bindings, sp_gemm_constants))
 {
-    SP_CUDA_SHARED(pool);
-    sp_narrow_product<sp_narrow_large<E>>(bindings, k, (char *)pool);
-}
-
-template <class E> static Tile make_large()
-{
-    typedef sp_narrow_large<E> T;
-    const auto kernel = large_product<E>;
     CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                SP_CUDA_GROUP_BYTES));
-    return {"128x128group", T::rows, T::columns, T::threads, SP_CUDA_GROUP_BYTES, false, kernel};
+    return {"128x128group", 128, 128, 256, SP_CUDA_GROUP_BYTES, false, true, kernel};
 }
 
 // The left operand of those without "raw" is packed by a kernel before, which is timed for itself.
-template <class E> static std::vector<Tile> make_tiles()
+template <class E> static std::vector<Tile> make_tiles(Tile large)
 {
+    if (is_large) {
+        return {make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128s4"),
+                large};
+    }
     return {make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 3, SP_NARROW_ROWS>, 1>("16x32g4raw"),
             make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 5, SP_NARROW_ROWS>, 1>("16x32g4s5raw"),
             make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 2, 5, SP_NARROW_ROWS>, 2>("16x32g2s5raw"),
@@ -86,7 +82,7 @@ template <class E> static std::vector<Tile> make_tiles()
             make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 6, SP_NARROW_PACKED>, 1>("128x128s6"),
             make_tile<sp_narrow_tile<E, 128, 128, 32, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128w16"),
             make_tile<sp_narrow_tile<E, 128, 256, 64, 32, 1, 3, SP_NARROW_PACKED>, 1>("128x256w16"),
-            make_large<E>()};
+            large};
 }
 
 static sp_gemm_constants make_constants(const Operands &o, int64_t rows)
@@ -104,8 +100,13 @@ static sp_gemm_constants make_constants(const Operands &o, int64_t rows)
 static void launch_tile(const Operands &o, const Tile &tile, int64_t rows, cudaStream_t stream)
 {
     const sp_gpu_bindings bindings = {{tile.is_raw ? o.x : o.packed_x, o.packed, o.bias, o.y}, {}};
-    const dim3 grid((unsigned)((rows + tile.rows - 1) / tile.rows),
-                    (unsigned)((o.columns + tile.columns - 1) / tile.columns));
+    dim3 grid((unsigned)((rows + tile.rows - 1) / tile.rows),
+              (unsigned)((o.columns + tile.columns - 1) / tile.columns));
+    if (tile.is_group) {
+        const unsigned clusters = (grid.x + SP_CUDA_GROUP_BLOCKS - 1) / SP_CUDA_GROUP_BLOCKS * grid.y;
+        const unsigned most = SP_CUDA_ENOUGH_BLOCKS / SP_CUDA_GROUP_BLOCKS;
+        grid = dim3((clusters < most ? clusters : most) * SP_CUDA_GROUP_BLOCKS);
+    }
     launch_early(tile.kernel, grid, (unsigned)tile.threads, (size_t)tile.bytes, stream, bindings,
                  make_constants(o, rows));
 }
@@ -176,7 +177,7 @@ static bool is_same(const Operands &o, int64_t rows, std::vector<float> &first)
 template <class E, class N>
 static void run_case(const char *type, cudaDataType_t lt_type,
                      void (*pack)(sp_gpu_bindings, sp_pack_constants),
-                     cublasLtHandle_t handle, void *workspace, cudaStream_t stream, int64_t depth,
+                     void (*large)(sp_gpu_bindings, sp_gemm_constants), cublasLtHandle_t handle, void *workspace, cudaStream_t stream, int64_t depth,
                      int64_t columns)
 {
     Operands o = {columns, depth, allocate(max_rows * depth), allocate(depth * columns),
@@ -192,9 +193,12 @@ static void run_case(const char *type, cudaDataType_t lt_type,
     sp_pack_constants packing = {depth, columns, columns, 1};
     pack<<<256, SP_CUDA_THREADS>>>({{o.w, o.packed}, {}}, packing);
     CHECK(cudaDeviceSynchronize());
-    const std::vector<Tile> tiles = make_tiles<E>();
+    const std::vector<Tile> tiles = make_tiles<E>(make_large(large));
     double error = 0;
-    for (int64_t rows : {4096, 1024, 256, 128, 64, 32, 16, 8, 1, 37}) {
+    const std::vector<int64_t> counts =
+        is_large ? std::vector<int64_t>{max_rows, 8192, 2048, 1024}
+                 : std::vector<int64_t>{max_rows, 1024, 256, 128, 64, 32, 16, 8, 1, 37};
+    for (int64_t rows : counts) {
         const Lt lt = make_lt(handle, workspace, rows, o.depth, o.columns, o.bias, lt_type,
                               lt_type == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                     : CUBLAS_COMPUTE_32F);
@@ -214,12 +218,12 @@ static void run_case(const char *type, cudaDataType_t lt_type,
             const int64_t blocks = (rows + tile.rows - 1) / tile.rows *
                                    ((columns + tile.columns - 1) / tile.columns);
             CHECK(cudaMemset(o.y, 0xff, max_rows * columns * sizeof(float)));
-            if (blocks > 2048 && !first.empty()) continue; // far from the best
+            if (blocks > 2048 && !is_large && !first.empty()) continue; // far from the best
             const double us =
                 time_kernel(stream, [&](cudaStream_t s) { launch_tile(o, tile, rows, s); });
             CHECK(cudaDeviceSynchronize());
             same = is_same(o, rows, first) && same;
-            if (rows == max_rows) error = std::max(error, farthest(o, x, w, bias, 4095));
+            if (rows == max_rows) error = std::max(error, farthest(o, x, w, bias, max_rows - 1));
             std::printf(",\"%s_us\":%.2f", tile.name, us);
         }
         std::printf(",\"same_bits\":%s,\"error\":%.2e}\n", same ? "true" : "false", error);
@@ -232,23 +236,30 @@ static void run_case(const char *type, cudaDataType_t lt_type,
     }
 }
 
-int main()
+int main(int argc, char **argv)
 {
+    is_large = argc > 1 && strcmp(argv[1], "large") == 0;
+    if (is_large) max_rows = 32768;
     cublasLtHandle_t handle;
     cudaStream_t stream;
     CHECK(cublasLtCreate(&handle));
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     void *workspace = allocate((int64_t)workspace_bytes / 4);
-    const int64_t shapes[][2] = {{512, 512}, {1024, 1024}, {4096, 4096}, {4096, 1024},
-                                 {1024, 4096}, {256, 128}, {1000, 203}};
-    for (const auto &shape : shapes) {
-        const int64_t depth = shape[0], columns = shape[1];
-        run_case<sp_tensor_bf16, __nv_bfloat16>("bf16", CUDA_R_16BF, sp_narrow_pack_bf16, handle,
+    typedef std::vector<std::pair<int64_t, int64_t>> Shapes;
+    const Shapes small = {{512, 512}, {1024, 1024}, {4096, 4096}, {4096, 1024},
+                          {1024, 4096}, {256, 128}, {1000, 203}};
+    const Shapes large = {{384, 1152}, {384, 384}, {384, 1536}, {1536, 384}, {2048, 2048}, {256, 768}};
+    for (const auto &shape : is_large ? large : small) {
+        const int64_t depth = shape.first, columns = shape.second;
+        run_case<sp_tensor_bf16, __nv_bfloat16>("bf16", CUDA_R_16BF, sp_narrow_pack_bf16,
+        sp_gemm_packed_128_bf16, handle,
                                                 workspace, stream, depth, columns);
         if (depth != 1000 && depth != 1024) continue;
-        run_case<sp_tensor_f16, __half>("f16", CUDA_R_16F, sp_narrow_pack_f16, handle, workspace,
+        run_case<sp_tensor_f16, __half>("f16", CUDA_R_16F, sp_narrow_pack_f16,
+        sp_gemm_packed_128_f16, handle, workspace,
                                         stream, depth, columns);
-        run_case<sp_tensor_tf32, float>("tf32", CUDA_R_32F, sp_narrow_pack_tf32, handle, workspace,
+        run_case<sp_tensor_tf32, float>("tf32", CUDA_R_32F, sp_narrow_pack_tf32,
+        sp_gemm_packed_128_tf32, handle, workspace,
                                         stream, depth, columns);
     }
     return 0;

@@ -16,7 +16,8 @@
 #define SP_GEMM_PANEL 16
 
 /* Narrow formats are one panel of all columns, padded to a multiple of SP_NARROW_LINES. A group is
- * a chunk of so many bytes of a column. */
+ * a chunk of so many bytes of a column, whose parts of 16 bytes are not in their order: part p of
+ * column n is at p ^ n % SP_NARROW_LINES (docs/decisions/0092). */
 #define SP_NARROW_BYTES 128
 #define SP_NARROW_LINES 8
 

@@ -52,13 +52,26 @@ void sp_cluster_arrive();
 void sp_cluster_wait();
 float4 sp_cluster_read(const float4 *at, int rank);
 
+/* In place of arch/mbarrier.cuh. Copies are made at once. */
+#define SP_CUDA_MBARRIER
+struct sp_mbarrier {
+    int missing; /* bytes that are expected and have not come; below 0: they came first */
+    unsigned char arrivals, rest;
+    unsigned short phase;
+};
+void sp_open_mbarrier(sp_mbarrier *barrier, int arrivals);
+static inline void sp_publish_mbarriers() {}
+void sp_expect_at_mbarrier(sp_mbarrier *barrier, int bytes);
+void sp_arrive_at_mbarrier(sp_mbarrier *barrier, int rank);
+void sp_await_mbarrier(sp_mbarrier *barrier, int parity);
+void sp_copy_to_blocks(char *to, const char *from, int bytes, sp_mbarrier *barrier, unsigned ranks);
+void sp_copy_to_block(char *to, const char *from, int bytes, sp_mbarrier *barrier);
+static inline void sp_publish_to_copies() {}
+
 /* In place of arch/inbox.cuh. */
 #define SP_CUDA_INBOX
 struct sp_inbox {
-    struct {
-        int missing; /* bytes that are expected and have not come; below 0: they came first */
-        unsigned short has_expected, phase;
-    } sides[2];
+    sp_mbarrier sides[2];
 };
 void sp_open_inbox(sp_inbox *inbox);
 void sp_expect_bytes(sp_inbox *inbox, int side, int bytes);

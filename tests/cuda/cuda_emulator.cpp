@@ -18,14 +18,14 @@ emulated_launch current_launch;
 /* ---- the threads of a cluster of blocks ---- */
 
 enum { MAX_THREADS = 2048, MAX_BLOCKS = 8, STACK_BYTES = 64 * 1024 };
-enum thread_state { NOT_STARTED, AT_BARRIER, HAS_ARRIVED, WAITS, AT_INBOX, ENDED };
+enum thread_state { NOT_STARTED, AT_BARRIER, HAS_ARRIVED, WAITS, AT_MBARRIER, ENDED };
 
 struct thread {
     jmp_buf at; /* where it stopped */
     thread_state state;
-    unsigned arrivals;     /* at barriers of the cluster */
-    const sp_inbox *inbox; /* of its block, of which it waits for a side */
-    int side, parity;
+    unsigned arrivals;          /* at barriers of the cluster */
+    const sp_mbarrier *barrier; /* of its block, which it waits for */
+    int parity;
     bool has_pushed; /* since its last barrier */
     bool has_awaited;
 };
@@ -96,17 +96,75 @@ float4 sp_cluster_read(const float4 *at, int rank)
     return blocks[rank].memory[at - current->memory];
 }
 
-void sp_open_inbox(sp_inbox *inbox)
+/* What the block of this rank has where the running one has `at`. */
+template <class T> static T *in_block(T *at, int rank)
 {
-    *inbox = {};
+    is_unordered = is_unordered || blocks[rank].has_ended;
+    return (T *)((char *)blocks[rank].memory + ((char *)at - (char *)current->memory));
 }
 
-static void complete_side(sp_inbox *inbox, int side)
+void sp_open_mbarrier(sp_mbarrier *barrier, int arrivals)
 {
-    auto &its = inbox->sides[side];
-    if (!its.has_expected || its.missing != 0) return;
-    its.has_expected = 0;
-    its.phase++;
+    *barrier = {0, (unsigned char)arrivals, (unsigned char)arrivals, 0};
+}
+
+static void complete_phase(sp_mbarrier *barrier)
+{
+    if (barrier->rest != 0 || barrier->missing != 0) return;
+    barrier->rest = barrier->arrivals;
+    barrier->phase++;
+}
+
+static void arrive(sp_mbarrier *barrier)
+{
+    is_unordered = is_unordered || barrier->rest == 0; /* more than there are in a phase */
+    barrier->rest--;
+    complete_phase(barrier);
+}
+
+void sp_expect_at_mbarrier(sp_mbarrier *barrier, int bytes)
+{
+    barrier->missing += bytes;
+    arrive(barrier);
+}
+
+void sp_arrive_at_mbarrier(sp_mbarrier *barrier, int rank)
+{
+    arrive(in_block(barrier, rank));
+}
+
+void sp_await_mbarrier(sp_mbarrier *barrier, int parity)
+{
+    thread *self = &current->threads[threadIdx.x];
+    self->barrier = barrier;
+    self->parity = parity;
+    stop(AT_MBARRIER);
+}
+
+static void bytes_come(sp_mbarrier *barrier, int bytes)
+{
+    barrier->missing -= bytes;
+    complete_phase(barrier);
+}
+
+void sp_copy_to_blocks(char *to, const char *from, int bytes, sp_mbarrier *barrier, unsigned ranks)
+{
+    for (int rank = 0; rank < (int)block_count; rank++) {
+        if ((ranks >> rank & 1) == 0) continue;
+        memcpy(in_block(to, rank), from, (size_t)bytes);
+        bytes_come(in_block(barrier, rank), bytes);
+    }
+}
+
+void sp_copy_to_block(char *to, const char *from, int bytes, sp_mbarrier *barrier)
+{
+    memcpy(to, from, (size_t)bytes);
+    bytes_come(barrier, bytes);
+}
+
+void sp_open_inbox(sp_inbox *inbox)
+{
+    for (sp_mbarrier &side : inbox->sides) sp_open_mbarrier(&side, 1);
 }
 
 void sp_expect_bytes(sp_inbox *inbox, int side, int bytes)
@@ -114,33 +172,19 @@ void sp_expect_bytes(sp_inbox *inbox, int side, int bytes)
     for (unsigned i = 0; i < thread_count; i++) {
         is_unordered = is_unordered || current->threads[i].has_pushed;
     }
-    inbox->sides[side].has_expected = 1;
-    inbox->sides[side].missing += bytes;
-    complete_side(inbox, side);
-}
-
-/* What the block of this rank has where the running one has `at`. */
-template <class T> static T *in_block(T *at, int rank)
-{
-    return (T *)((char *)blocks[rank].memory + ((char *)at - (char *)current->memory));
+    sp_expect_at_mbarrier(&inbox->sides[side], bytes);
 }
 
 void sp_push(float *to, float value, int rank, sp_inbox *inbox, int side)
 {
-    sp_inbox *its = in_block(inbox, rank);
     current->threads[threadIdx.x].has_pushed = true;
     *in_block(to, rank) = value;
-    its->sides[side].missing -= (int)sizeof(value);
-    complete_side(its, side);
+    bytes_come(&in_block(inbox, rank)->sides[side], (int)sizeof(value));
 }
 
 void sp_await_inbox(sp_inbox *inbox, int side, int parity)
 {
-    thread *self = &current->threads[threadIdx.x];
-    self->inbox = inbox;
-    self->side = side;
-    self->parity = parity;
-    stop(AT_INBOX);
+    sp_await_mbarrier(&inbox->sides[side], parity);
 }
 
 static float take_from(unsigned from, float value)
@@ -231,9 +275,7 @@ static bool advance_all()
 static bool is_free()
 {
     const thread &self = current->threads[0];
-    if (self.state == AT_INBOX) {
-        return self.inbox->sides[self.side].phase % 2 != (unsigned)self.parity;
-    }
+    if (self.state == AT_MBARRIER) return self.barrier->phase % 2 != (unsigned)self.parity;
     if (self.state != WAITS) return true;
     for (unsigned i = 0; i < block_count; i++) {
         const block &other = blocks[i];

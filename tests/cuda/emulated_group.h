@@ -9,6 +9,7 @@
 
 /* A product that one thread has begun. */
 struct emulated_product {
+    bool is_first;
     uint64_t left, right;
     float *sum;
     void (*run)(const emulated_product &product);
@@ -21,7 +22,12 @@ struct emulated_products {
     emulated_product at[EMULATED_PRODUCTS];
     int count, ends[EMULATED_ENDS], end_count;
 };
-static emulated_products emulated_products_of[1024];
+static emulated_products emulated_products_of[8][256]; /* of the blocks of a cluster */
+
+static inline emulated_products &emulated_own_products()
+{
+    return emulated_products_of[blockIdx.x % 8][threadIdx.x];
+}
 
 /* Element `step` of a line, of those whose parts the operand's 128 bytes are in the order of. */
 template <class E> static inline float emulated_element(uint64_t operand, int line, int step)
@@ -37,6 +43,7 @@ template <class E> static inline void emulated_multiply(const emulated_product &
     for (int i = 0; i < 64; i++) {
         const int row = warp * 16 + lane / 4 + i / 2 % 2 * 8;
         const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        if (product.is_first) product.sum[i] = -0.0f;
         for (int k = 0; k < E::step; k++) {
             product.sum[i] =
                 __fmaf_rn(emulated_element<E>(product.left, row, k),
@@ -53,28 +60,28 @@ static inline char *sp_group_memory(char *pool)
 {
     return pool + (-(uint64_t)pool & 1023);
 }
-static inline void sp_group_publish() {}
 static inline void sp_group_begin() {}
 static inline void sp_group_hold(float (&)[64]) {}
 
 template <class E>
-static inline void sp_multiply_group(E, uint64_t left, uint64_t right, float (&sum)[64])
+static inline void sp_multiply_group(E, bool is_first, uint64_t left, uint64_t right,
+                                     float (&sum)[64])
 {
-    emulated_products &own = emulated_products_of[threadIdx.x];
+    emulated_products &own = emulated_own_products();
     if (own.count == EMULATED_PRODUCTS) abort();
-    own.at[own.count++] = {left, right, sum, emulated_multiply<E>};
+    own.at[own.count++] = {is_first, left, right, sum, emulated_multiply<E>};
 }
 
 static inline void sp_group_end()
 {
-    emulated_products &own = emulated_products_of[threadIdx.x];
+    emulated_products &own = emulated_own_products();
     if (own.end_count == EMULATED_ENDS) abort();
     own.ends[own.end_count++] = own.count;
 }
 
 template <int newest> static inline void sp_group_await()
 {
-    emulated_products &own = emulated_products_of[threadIdx.x];
+    emulated_products &own = emulated_own_products();
     const int ended = own.end_count - newest;
     if (ended <= 0) return;
     const int count = own.ends[ended - 1];

@@ -92,7 +92,21 @@ static void make_rounded_matmul(data_random *random, kernel_case *c)
     add_random(c, random, SP_F32, &b);
 }
 
+/* More chunks than a block has stages, more rows than a cluster has in a tile. */
+static void make_long_narrow_matmul(data_random *random, kernel_case *c)
+{
+    const int64_t k = pick(random, 200, 900);
+    const sp_shape a = shape_2d(pick(random, 1, 300), k), b = shape_2d(k, pick(random, 1, 200));
+    c->op = "MatMul";
+    c->version = 13;
+    make_narrow(random, c);
+    c->packs_left = true;
+    add_random(c, random, SP_F32, &a);
+    add_random(c, random, SP_F32, &b);
+}
+
 const kernel_case_kind narrow_case_kinds[] = {
+    {"long narrow matmul", make_long_narrow_matmul, NULL},
     {"narrow matmul", make_narrow_matmul, NULL},
     {"narrow gemm of halves", make_narrow_gemm_of_halves, NULL},
     {"narrow conv", make_narrow_conv, NULL},

@@ -89,6 +89,9 @@ void sp__cuda_launch_rounded_attention(const sp_attention_constants *k, int64_t 
 SP_CUDA_NARROW_LAUNCH_LIST(SP_CUDA_NARROW_DECLARE)
 #undef SP_CUDA_NARROW_DECLARE
 
+/* The grid and the shared memory of the last packed tile where warpgroups compute it. */
+void sp__cuda_launch_groups(const sp_gemm_constants *k, sp_launch_shape *out);
+
 /* Of narrow convolutions: by the index in SP_CUDA_CONV_TILE_LIST. */
 #define SP_CUDA_CONV_TILES 4
 #define SP_CUDA_CONV_LAUNCH_LIST(X) X(conv_tf32) X(conv_f16) X(conv_bf16)

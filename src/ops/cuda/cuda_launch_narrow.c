@@ -58,22 +58,31 @@ static uint32_t pick_narrow(const sp_gemm_constants *k, bool has_groups)
     return narrow_blocks(k, &narrow_tiles[MIDDLE]) <= enough * 5 / 4 ? MIDDLE : LARGE;
 }
 
-/* The largest tile of which there are enough. By warpgroups the last one is worth half of the
- * processors. */
+/* The largest tile of which there are enough. By warpgroups the last one is the fastest where the
+ * first one has more blocks than there are processors. */
 static uint32_t pick_packed(const sp_gemm_constants *k, bool has_groups)
 {
     uint32_t tile = SP_CUDA_PACKED_TILES - 1;
     const int64_t enough = SP_CUDA_ENOUGH_BLOCKS;
-    if (has_groups && narrow_blocks(k, &packed_tiles[tile]) >= enough / 2) return tile;
+    if (has_groups) return narrow_blocks(k, &packed_tiles[0]) > enough ? tile : 0;
     while (tile > 0 && narrow_blocks(k, &packed_tiles[tile]) < enough * 3 / 4) tile--;
     return tile;
 }
 
-/* The last packed tile has the room that warpgroups need. */
-static void set_groups(const narrow_tile *tile, bool has_groups, sp_launch_shape *out)
+void sp__cuda_launch_groups(const sp_gemm_constants *k, sp_launch_shape *out)
 {
-    const bool is_last = tile == &packed_tiles[SP_CUDA_PACKED_TILES - 1];
-    if (has_groups && is_last) out->shared_bytes = SP_CUDA_GROUP_BYTES;
+    const narrow_tile *tile = &packed_tiles[SP_CUDA_PACKED_TILES - 1];
+    const int64_t clusters = sp_cuda_tiles(k->rows, tile->rows * SP_CUDA_GROUP_BLOCKS) *
+                             sp_cuda_tiles(k->columns, tile->columns);
+    const int64_t most = SP_CUDA_ENOUGH_BLOCKS / SP_CUDA_GROUP_BLOCKS;
+    out->grid[0] = (uint32_t)(clusters < most ? clusters : most) * SP_CUDA_GROUP_BLOCKS;
+    out->grid[1] = 1;
+    out->shared_bytes = SP_CUDA_GROUP_BYTES;
+}
+
+static bool is_largest(const narrow_tile *tile)
+{
+    return tile == &packed_tiles[SP_CUDA_PACKED_TILES - 1];
 }
 
 #define NARROW_LAUNCH(kind, type, element_bytes, ...)                                              \
@@ -90,7 +99,7 @@ static void set_groups(const narrow_tile *tile, bool has_groups, sp_launch_shape
         uint32_t tile = pick_##kind(constants, has_groups);                                        \
         if (kind##_tiles[tile].bytes[(element_bytes) == 4] > shared_bytes) tile = 0;               \
         sp__cuda_launch_##kind##_##type(constants, tile, out);                                     \
-        set_groups(&kind##_tiles[tile], has_groups, out);                                          \
+        if (has_groups && is_largest(&kind##_tiles[tile])) sp__cuda_launch_groups(constants, out); \
     }
 #define NARROW_LAUNCHES(type, element_bytes)                                                       \
     NARROW_LAUNCH(narrow, type, element_bytes, &sp__cuda_variant_gemm_narrow_deep_##type,          \

@@ -263,6 +263,8 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/arch/half.cuh
     cuda/arch/copies.cuh
     cuda/arch/tensor.cuh
+    cuda/arch/cluster.cuh
+    cuda/arch/mbarrier.cuh
     cuda/arch/group.cuh
     cuda/gemm/finish.cuh
     cuda/gemm/narrow_operands.cuh
@@ -284,6 +286,7 @@ sp_add_cuda_program(recurrent
     cuda/arch/functions.cuh
     cuda/arch/index.cuh
     cuda/arch/cluster.cuh
+    cuda/arch/mbarrier.cuh
     cuda/arch/inbox.cuh
     cuda/recurrent/team_size.h
     cuda/recurrent/layer.cuh

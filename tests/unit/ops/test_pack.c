@@ -79,7 +79,9 @@ static void *copy_of(const format_row *row, const sp_pack_constants *k, size_t *
     for (int64_t d = 0; d < k->depth; d++) {
         for (int64_t n = 0; n < k->columns; n++) {
             const int64_t line = (n / width * groups + d / row->group) * width + n % width;
-            const size_t at = (size_t)(line * row->group + d % row->group);
+            const int64_t part = 16 / (int64_t)row->element_bytes; /* elements */
+            const int64_t turn = row->group > 1 ? n % SP_NARROW_LINES * part : 0;
+            const size_t at = (size_t)(line * row->group + (d % row->group ^ turn));
             const uint32_t bits = bits_of(row->format, (float)(d * k->columns + n + 1));
             memcpy(copy + at * row->element_bytes, &bits, row->element_bytes);
         }

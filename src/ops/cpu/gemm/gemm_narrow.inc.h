@@ -6,6 +6,7 @@
 #define SP_OF_EXPAND_(name, type) SP_OF_PASTE_(name, type)
 #define SP_OF(name) SP_OF_EXPAND_(name, SP_NARROW)
 #define STEPS ((int64_t)(SP_NARROW_BYTES / sizeof(SP_NARROW_TYPE)))
+#define PART ((int64_t)(16 / sizeof(SP_NARROW_TYPE)))
 
 /* A rounded operand in chunks. */
 typedef struct SP_OF(narrow_matrix) {
@@ -21,7 +22,8 @@ static SP_OF(narrow_matrix) SP_OF(narrow_matrix_of)(const void *at, int64_t line
 static const SP_NARROW_TYPE *SP_OF(narrow_at)(const SP_OF(narrow_matrix) * m, int64_t line,
                                               int64_t depth)
 {
-    return m->at + depth / STEPS * m->chunk_stride + line * STEPS + depth % STEPS;
+    const int64_t step = depth % STEPS ^ line % LINES * PART;
+    return m->at + depth / STEPS * m->chunk_stride + line * STEPS + step;
 }
 
 /* An element of f32, or of the type. */
@@ -61,9 +63,9 @@ static void SP_OF(narrow_sums)(const sp_gemm_constants *k, const void *a, bool i
         float chain[LINES] = {0};
         for (int64_t d = first; d < end; d++) {
             const float left = SP_OF(narrow_left)(k, a, is_packed, row, d);
-            const SP_NARROW_TYPE *at = SP_OF(narrow_at)(&right, column, d);
             for (int64_t i = 0; i < LINES; i++) {
-                chain[i] = sp_fmaf(left, SP_NARROW_WIDEN(at[i * STEPS]), chain[i]);
+                const SP_NARROW_TYPE *at = SP_OF(narrow_at)(&right, column + i, d);
+                chain[i] = sp_fmaf(left, SP_NARROW_WIDEN(*at), chain[i]);
             }
         }
         for (int64_t i = 0; i < LINES; i++) sums[i] += chain[i];
@@ -133,7 +135,8 @@ sp_status SP_KERNEL(SP_OF(narrow_pack))(const sp_tile *tile)
             for (int64_t d = first; d < first + STEPS; d++) {
                 const bool is_there = n < k->columns && d < k->depth;
                 const int64_t at = pack_step(k, d) + n * k->column_stride;
-                to[d - first] = is_there ? SP_OF(narrow_rounded)(k, tile->bindings[0], at) : 0;
+                to[(d - first) ^ n % LINES * PART] =
+                    is_there ? SP_OF(narrow_rounded)(k, tile->bindings[0], at) : 0;
             }
         }
     }
@@ -167,9 +170,9 @@ static void SP_OF(conv_sums)(const sp_conv_constants *k, const float *image, con
         float chain[LINES] = {0};
         for (int64_t d = first; d < end; d++) {
             const float left = SP_OF(conv_step)(k, image, pixel, d);
-            const SP_NARROW_TYPE *at = SP_OF(narrow_at)(&weights, filter, d);
             for (int64_t i = 0; i < LINES; i++) {
-                chain[i] = sp_fmaf(left, SP_NARROW_WIDEN(at[i * STEPS]), chain[i]);
+                const SP_NARROW_TYPE *at = SP_OF(narrow_at)(&weights, filter + i, d);
+                chain[i] = sp_fmaf(left, SP_NARROW_WIDEN(*at), chain[i]);
             }
         }
         for (int64_t i = 0; i < LINES; i++) sums[i] += chain[i];
@@ -203,6 +206,7 @@ sp_status SP_KERNEL(SP_OF(conv_narrow))(const sp_tile *tile)
     return SP_OK;
 }
 
+#undef PART
 #undef STEPS
 #undef SP_OF
 #undef SP_OF_EXPAND_

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of warpgroups, on processors of compute capability 9.0, and of no other: four warps multiply
  * 64 rows by 128 columns, both in shared memory, while copies and other groups go on. Lines are 128
- * bytes, one after the other; their parts of 16 bytes are in the order of sp_make_narrow_lines, which
- * the processor calls a swizzle of 128 bytes. */
+ * bytes, one after the other; their parts of 16 bytes are in the order of sp_narrow_part. */
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define SP_CUDA_GROUPS
 
@@ -12,13 +11,6 @@ SP_CUDA_FUNCTION uint64_t sp_group_operand(const char *lines)
 {
     const uint64_t at = (uint64_t)__cvta_generic_to_shared(lines);
     return (at & 0x3ffff) >> 4 | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
-}
-
-/* What threads and their copies have written to shared memory is there for products that begin
- * behind the next barrier. */
-SP_CUDA_FUNCTION void sp_group_publish()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* Products that follow see the sums that this thread has written. */
@@ -48,20 +40,23 @@ SP_CUDA_FUNCTION void sp_group_hold(float (&sum)[64])
 #define SP_GROUP_SUMS_8(i)                                                                         \
     "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3]), "+f"(sum[i + 4]),          \
         "+f"(sum[i + 5]), "+f"(sum[i + 6]), "+f"(sum[i + 7])
-/* sum += the products of 64 rows, 128 columns and 32 bytes of the depth. */
+/* sum += the products of 64 rows, 128 columns and 32 bytes of the depth; of the first ones, which may be
+ * -0 where a sum from +0 is +0, sum = them. */
 #define SP_GROUP_PRODUCT(E, shape_and_types, order)                                                \
-    SP_CUDA_FUNCTION void sp_multiply_group(E, uint64_t left, uint64_t right, float (&sum)[64])    \
+    SP_CUDA_FUNCTION void sp_multiply_group(E, bool is_first, uint64_t left, uint64_t right,       \
+                                            float (&sum)[64])                                      \
     {                                                                                              \
         asm volatile(                                                                              \
+            "{\n.reg .pred p;\nsetp.eq.u32 p, %66, 0;\n"                                           \
             "wgmma.mma_async.sync.aligned." shape_and_types                                        \
             " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "   \
             "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "     \
             "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "     \
             "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "              \
-            "%64, %65, 1, 1, 1" order ";"                                                          \
+            "%64, %65, p, 1, 1" order ";\n}"                                                       \
             : SP_GROUP_SUMS_8(0), SP_GROUP_SUMS_8(8), SP_GROUP_SUMS_8(16), SP_GROUP_SUMS_8(24),    \
               SP_GROUP_SUMS_8(32), SP_GROUP_SUMS_8(40), SP_GROUP_SUMS_8(48), SP_GROUP_SUMS_8(56)   \
-            : "l"(left), "l"(right));                                                              \
+            : "l"(left), "l"(right), "r"((uint32_t)is_first));                                                          \
     }
 SP_GROUP_PRODUCT(sp_tensor_f16, "m64n128k16.f32.f16.f16", ", 0, 0")
 SP_GROUP_PRODUCT(sp_tensor_bf16, "m64n128k16.f32.bf16.bf16", ", 0, 0")

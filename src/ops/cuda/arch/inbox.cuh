@@ -22,66 +22,37 @@
 
 /* In shared memory. */
 struct sp_inbox {
-    uint64_t sides[2]; /* mbarriers, of one arrival each */
+    sp_mbarrier sides[2]; /* of one arrival each */
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-SP_CUDA_FUNCTION uint32_t sp_shared_address(const void *at)
-{
-    return (uint32_t)__cvta_generic_to_shared(at);
-}
-
 SP_CUDA_FUNCTION void sp_open_inbox(sp_inbox *inbox)
 {
-    for (int side = 0; side < 2; side++) {
-        asm volatile(
-            "mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(sp_shared_address(&inbox->sides[side]))
-            : "memory");
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    for (int side = 0; side < 2; side++) sp_open_mbarrier(&inbox->sides[side], 1);
+    sp_publish_mbarriers();
 }
 
 /* Bytes may come before it: the side is complete when it was called and all have come. */
 SP_CUDA_FUNCTION void sp_expect_bytes(sp_inbox *inbox, int side, int bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     sp_shared_address(&inbox->sides[side])),
-                 "r"(bytes)
-                 : "memory");
+    sp_expect_at_mbarrier(&inbox->sides[side], bytes);
 }
 
 /* Writes where the block of this rank has what `to` is here. */
 SP_CUDA_FUNCTION void sp_push(float *to, float value, int rank, sp_inbox *inbox, int side)
 {
-    uint32_t its_place, its_side;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;"
-        : "=r"(its_place)
-        : "r"(sp_shared_address(to)), "r"(rank));
-    asm("mapa.shared::cluster.u32 %0, %1, %2;"
-        : "=r"(its_side)
-        : "r"(sp_shared_address(&inbox->sides[side])), "r"(rank));
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(
-            its_place),
-        "f"(value), "r"(its_side)
+            sp_shared_address_of(to, rank)),
+        "f"(value), "r"(sp_shared_address_of(&inbox->sides[side], rank))
         : "memory");
 }
 
 /* Until the side is complete for the time that `parity` names: 0 the first, 1 the second, 0 ... */
 SP_CUDA_FUNCTION void sp_await_inbox(sp_inbox *inbox, int side, int parity)
 {
-    uint32_t is_complete = 0;
-    while (!is_complete) {
-        asm volatile("{\n"
-                     ".reg .pred p;\n"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p;\n"
-                     "}"
-                     : "=r"(is_complete)
-                     : "r"(sp_shared_address(&inbox->sides[side])), "r"(parity)
-                     : "memory");
-    }
+    sp_await_mbarrier_of_cluster(&inbox->sides[side], parity);
 }
 
 #else

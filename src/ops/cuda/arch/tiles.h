@@ -42,25 +42,34 @@
     X(gru_team_f32)                                                                                \
     X(rnn_team_f32)
 
-/* The same of the program with narrow products. */
-#define SP_CUDA_TENSOR_VARIANTS(X, type)                                                           \
+/* The same of the program with narrow products. Those of the cluster list are launched in clusters
+ * on processors with warpgroups. */
+#define SP_CUDA_TENSOR_CLUSTER_LIST(X)                                                             \
+    X(gemm_packed_128_tf32, SP_CUDA_GROUP_BLOCKS)                                                  \
+    X(gemm_packed_128_f16, SP_CUDA_GROUP_BLOCKS)                                                   \
+    X(gemm_packed_128_bf16, SP_CUDA_GROUP_BLOCKS)
+#define SP_CUDA_TENSOR_BLOCKS(X, type)                                                             \
     X(gemm_narrow_deep_##type)                                                                     \
     X(gemm_narrow_32_##type)                                                                       \
     X(gemm_narrow_64_##type)                                                                       \
     X(gemm_packed_wide_##type)                                                                     \
-    X(gemm_packed_128_##type)                                                                      \
     X(conv_narrow_deep_##type)                                                                     \
     X(conv_narrow_64_##type)                                                                       \
     X(conv_narrow_wide_##type)
 #define SP_CUDA_ROUNDED_VARIANTS(X, type)                                                          \
     X(gemm_rounded_##type)                                                                         \
     X(attention_rounded_##type)
-#define SP_CUDA_TENSOR_VARIANT_LIST(X)                                                             \
-    SP_CUDA_TENSOR_VARIANTS(X, tf32)                                                               \
-    SP_CUDA_TENSOR_VARIANTS(X, f16)                                                                \
-    SP_CUDA_TENSOR_VARIANTS(X, bf16)                                                               \
+#define SP_CUDA_TENSOR_BLOCK_LIST(X)                                                               \
+    SP_CUDA_TENSOR_BLOCKS(X, tf32)                                                                 \
+    SP_CUDA_TENSOR_BLOCKS(X, f16)                                                                  \
+    SP_CUDA_TENSOR_BLOCKS(X, bf16)                                                                 \
     SP_CUDA_ROUNDED_VARIANTS(X, f16)                                                               \
     SP_CUDA_ROUNDED_VARIANTS(X, bf16)
+#define SP_CUDA_TENSOR_VARIANT_LIST(X)                                                             \
+    SP_CUDA_TENSOR_BLOCK_LIST(X)                                                                   \
+    X(gemm_packed_128_tf32)                                                                        \
+    X(gemm_packed_128_f16)                                                                         \
+    X(gemm_packed_128_bf16)
 
 #define SP_CUDA_THREADS 256
 /* Of a recurrent layer, by one block and by each of a team. */
@@ -203,9 +212,11 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
     X(64_pixels, 64, 64, 32, 32, 1, 3, SP_NARROW_PIXELS)                                           \
     X(wide_pixels, 64, 128, 32, 32, 1, 3, SP_NARROW_PIXELS)
 /* The last tile of packed products by warpgroups (gemm/group.cuh), for which a block of 9.0 has
- * room. */
+ * room: stages of 128 rows and 128 columns, two mbarriers for each, and room to align them. So many
+ * blocks of a cluster have tiles one below the other. */
 #define SP_CUDA_GROUP_STAGES 6
-#define SP_CUDA_GROUP_BYTES (SP_CUDA_GROUP_STAGES * 256 * SP_NARROW_BYTES + 1024)
+#define SP_CUDA_GROUP_BYTES (SP_CUDA_GROUP_STAGES * (256 * SP_NARROW_BYTES + 16) + 1024)
+#define SP_CUDA_GROUP_BLOCKS 2
 /* From one row or column to the next in shared memory. */
 #define SP_CUDA_NARROW_PITCH (SP_NARROW_BYTES + 16)
 /* Shared memory of a tile of elements of `size` bytes: stages of both operands for each group, and

@@ -4,72 +4,255 @@
  * shared memory, while copies and other groups go on. A chain goes through the 32 bytes of a segment
  * in order, as in gemm/narrow.cuh, and the instruction has the bits of its instructions.
  *
- * Lines of shared memory are 128 bytes, one after the other; what the processor calls a swizzle of 128
- * bytes is the order of their parts in sp_make_narrow_lines. */
+ * The blocks of a cluster have tiles of the same columns, one below the other. Each copies the lines of
+ * its own rows and its share of the columns' lines, which go to all blocks at once. A cluster computes
+ * tile after tile, and the chunks of all of them are one sequence: while a tile is finished, the first
+ * chunks of the next one come.
+ *
+ * Chunk q of the sequence is in stage q % stages. A stage is
+ *     filled  when its block's copies and the shares of the other blocks have come
+ *     free    when all warps of all blocks have multiplied what it had
+ * and a block copies to all blocks only when the stage is free in all of them. */
 #if defined(SP_CUDA_GROUPS)
+
+/* In shared memory, behind the stages. */
+struct sp_group_stages {
+    sp_mbarrier filled[SP_CUDA_GROUP_STAGES], free[SP_CUDA_GROUP_STAGES];
+};
 
 /* Two groups, and the fragments of sums that the instruction gives a thread. */
 template <class E>
 struct sp_group_tile : sp_narrow_tile<E, 128, 128, 16, 128, 1, 4, SP_NARROW_PACKED> {
-    static constexpr bool is_group = true;
     static constexpr int pitch = SP_NARROW_BYTES, stages = SP_CUDA_GROUP_STAGES;
+    static constexpr int blocks = SP_CUDA_GROUP_BLOCKS, warps = 8;
+    static constexpr int share = 128 / blocks; /* columns whose lines a block copies */
     static constexpr int left_bytes = 128 * pitch, stage_bytes = 256 * pitch;
     static constexpr int bytes = SP_CUDA_GROUP_BYTES;
-    static_assert(bytes == stages * stage_bytes + 1024, "as the host counts them");
+    static_assert(bytes == stages * stage_bytes + sizeof(sp_group_stages) + 1024,
+                  "as the host counts them");
 };
 
-/* As sp_narrow_run; all threads of the block copy. A stage is filled again when all groups have
- * multiplied what it had, which each has awaited before the barrier. */
-template <class T, class Left, class Right>
-SP_CUDA_FUNCTION void sp_group_run(char *memory, int chunks, const sp_narrow_place &place,
-                                   const Left &left, const Right &right, sp_narrow_sums<T> &sum)
+/* A place in the sequence of a cluster. */
+template <class T> struct sp_group_walk {
+    int tile, tiles, across; /* of the cluster's; all clusters', and those side by side */
+    int chunk, chunks;
+    int row, column; /* of the first block's tile */
+
+    __device__ __forceinline__ explicit sp_group_walk(const sp_gemm_constants &k)
+        : tile((int)blockIdx.x / T::blocks),
+          across((int)sp_cuda_tiles(k.columns, T::columns)), chunk(0),
+          chunks((int)sp_cuda_tiles(k.depth, T::chunk))
+    {
+        tiles = (int)sp_cuda_tiles(k.rows, T::rows * T::blocks) * across;
+        enter_tile();
+    }
+
+    __device__ __forceinline__ void enter_tile()
+    {
+        row = tile / across * T::rows * T::blocks;
+        column = tile % across * T::columns;
+    }
+
+    __device__ __forceinline__ bool is_there() const
+    {
+        return tile < tiles;
+    }
+
+    __device__ __forceinline__ void next_tile()
+    {
+        tile += (int)gridDim.x / T::blocks;
+        chunk = 0;
+        enter_tile();
+    }
+
+    __device__ __forceinline__ void next_chunk()
+    {
+        if (++chunk == chunks) next_tile();
+    }
+};
+
+/* What a block copies of a chunk, by its first thread. */
+template <class T> struct sp_group_copies {
+    const char *left, *right;
+    int64_t left_lines, right_lines; /* of a chunk */
+    char *memory;
+    sp_group_stages *at;
+    int rank;
+
+    SP_CUDA_MEMBER int clamp(int64_t lines, int most)
+    {
+        return lines < 0 ? 0 : lines < most ? (int)lines : most;
+    }
+
+    __device__ __forceinline__ void copy_right(const sp_group_walk<T> &of, int stage) const
+    {
+        const int first = of.column + rank * T::share;
+        const int lines = clamp(right_lines - first, T::share);
+        if (lines == 0) return;
+        const int64_t line = of.chunk * right_lines + first;
+        sp_copy_to_blocks(memory + stage * T::stage_bytes + T::left_bytes + rank * T::share * T::pitch,
+                          right + line * SP_NARROW_BYTES, lines * SP_NARROW_BYTES,
+                          &at->filled[stage], (1u << T::blocks) - 1);
+    }
+
+    __device__ __forceinline__ void copy_left(const sp_group_walk<T> &of, int stage) const
+    {
+        const int64_t first = of.row + (int64_t)rank * T::rows;
+        const int lines = clamp(left_lines - first, T::rows);
+        if (lines == 0) return;
+        sp_copy_to_block(memory + stage * T::stage_bytes,
+                         left + (of.chunk * left_lines + first) * SP_NARROW_BYTES,
+                         lines * SP_NARROW_BYTES, &at->filled[stage]);
+    }
+
+    /* Before the copies of this block; those of others may come before. */
+    __device__ __forceinline__ void expect(const sp_group_walk<T> &of, int stage) const
+    {
+        const int lines = clamp(left_lines - of.row - (int64_t)rank * T::rows, T::rows) +
+                          clamp(right_lines - of.column, T::columns);
+        sp_expect_at_mbarrier(&at->filled[stage], lines * SP_NARROW_BYTES);
+    }
+};
+
+template <class T>
+SP_CUDA_FUNCTION sp_group_copies<T> sp_make_group_copies(const sp_gpu_bindings &bindings,
+                                                         const sp_gemm_constants &k, char *memory)
 {
-    constexpr int stages = T::stages, ahead = stages - 2;
+    return {(const char *)bindings.at[0],
+            (const char *)bindings.at[1],
+            sp_cuda_tiles(k.rows, SP_NARROW_LINES) * SP_NARROW_LINES,
+            sp_cuda_tiles(k.columns, SP_NARROW_LINES) * SP_NARROW_LINES,
+            memory,
+            (sp_group_stages *)(memory + T::stages * T::stage_bytes),
+            (int)blockIdx.x % T::blocks};
+}
+
+template <class T> SP_CUDA_FUNCTION void sp_open_group_stages(sp_group_stages *at)
+{
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < T::stages; s++) {
+            sp_open_mbarrier(&at->filled[s], 1);
+            sp_open_mbarrier(&at->free[s], T::warps * T::blocks);
+        }
+        sp_publish_mbarriers();
+    }
+    sp_cluster_arrive();
+    sp_cluster_wait();
+}
+
+/* A block's way through the sequence: `q` is the next chunk to multiply, `fill` is `ahead` chunks
+ * further. */
+template <class T> struct sp_group_pipe {
+    static constexpr int ahead = T::stages - 2;
+    sp_group_copies<T> copies;
+    sp_group_walk<T> fill;
+    int q;
+
+    /* The right operand is the model's and there before the kernels in front have ended. */
+    __device__ __forceinline__ void begin()
+    {
+        sp_group_walk<T> ready = fill;
+        if (threadIdx.x == 0) {
+#pragma unroll 1
+            for (int s = 0; s < ahead && ready.is_there(); s++, ready.next_chunk()) {
+                copies.expect(ready, s);
+                copies.copy_right(ready, s);
+            }
+        }
+        sp_await_launch();
+        if (threadIdx.x == 0) sp_publish_to_copies();
+#pragma unroll 1
+        for (int s = 0; s < ahead && fill.is_there(); s++, fill.next_chunk()) {
+            if (threadIdx.x == 0) copies.copy_left(fill, s);
+        }
+    }
+
+    __device__ __forceinline__ char *await_filled() const
+    {
+        sp_await_mbarrier(&copies.at->filled[q % T::stages], q / T::stages & 1);
+        return copies.memory + q % T::stages * T::stage_bytes;
+    }
+
+    /* This warp has multiplied all chunks before q. */
+    __device__ __forceinline__ void free_before() const
+    {
+        if (q == 0) return;
+        const int lane = (int)threadIdx.x % 32;
+        if (lane < T::blocks) sp_arrive_at_mbarrier(&copies.at->free[(q - 1) % T::stages], lane);
+    }
+
+    /* Fills the stage that chunk q - 2 had. */
+    __device__ __forceinline__ void fill_next()
+    {
+        if (!fill.is_there()) return;
+        const int next = q + ahead, stage = next % T::stages;
+        if (next >= T::stages) {
+            sp_await_mbarrier(&copies.at->free[stage], (next / T::stages - 1) & 1);
+        }
+        if (threadIdx.x == 0) {
+            copies.expect(fill, stage);
+            copies.copy_right(fill, stage);
+            copies.copy_left(fill, stage);
+        }
+        fill.next_chunk();
+    }
+};
+
+/* The sums of the next tile of the sequence. */
+template <class T>
+SP_CUDA_FUNCTION void sp_group_sums(sp_group_pipe<T> &pipe, const sp_narrow_place &place, int chunks,
+                                    sp_narrow_sums<T> &sum)
+{
     const int own = place.row / 64 * 64 * T::pitch;
     sp_narrow_sums<T> chain;
     float(&chains)[64] = *(float(*)[64]) & chain.at[0][0][0];
+    chain.clear();
     sum.clear();
-#pragma unroll
-    for (int s = 0; s < ahead; s++) {
-        if (s < chunks) right.copy(s, memory + s * T::stage_bytes + T::left_bytes);
-    }
-    sp_await_launch();
-#pragma unroll
-    for (int s = 0; s < ahead; s++) {
-        if (s < chunks) left.copy(s, memory + s * T::stage_bytes);
-        sp_end_copies();
-    }
 #pragma unroll 1
     for (int first = 0; first < chunks; first += SP_NARROW_CHUNKS) {
         const int end = first + SP_NARROW_CHUNKS < chunks ? first + SP_NARROW_CHUNKS : chunks;
-        chain.clear();
 #pragma unroll 1
-        for (int i = first; i < end; i++) {
-            const char *stage = memory + i % stages * T::stage_bytes;
-            char *free = memory + (i + ahead) % stages * T::stage_bytes;
-            sp_await_copies_before<ahead - 1>();
-            sp_group_publish();
-            __syncthreads();
-            if (i + ahead < chunks) {
-                right.copy(i + ahead, free + T::left_bytes);
-                left.copy(i + ahead, free);
-            }
-            sp_end_copies();
+        for (int i = first; i < end; i++, pipe.q++) {
+            const char *stage = pipe.await_filled();
             sp_group_hold(chains);
             sp_group_begin();
 #pragma unroll
             for (int s = 0; s < T::steps; s++) {
-                sp_multiply_group(typename T::element(), sp_group_operand(stage + own + s * 32),
+                sp_multiply_group(typename T::element(), i == first && s == 0,
+                                  sp_group_operand(stage + own + s * 32),
                                   sp_group_operand(stage + T::left_bytes + s * 32), chains);
             }
             sp_group_end();
             sp_group_await<1>();
+            pipe.free_before();
+            pipe.fill_next();
         }
         sp_group_await<0>();
         sp_group_hold(chains);
         sum.add(chain);
     }
-    sp_await_copies();
+}
+
+/* Blocks: clusters along x, each for some of the tiles. */
+template <class T>
+SP_CUDA_FUNCTION void sp_group_product(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
+                                       char *pool)
+{
+    const sp_narrow_place place = sp_make_narrow_place<T>();
+    sp_group_walk<T> of(k);
+    sp_group_pipe<T> pipe = {sp_make_group_copies<T>(bindings, k, sp_group_memory(pool)), of, 0};
+    sp_open_group_stages<T>(pipe.copies.at);
+    pipe.begin();
+#pragma unroll 1
+    for (; of.is_there(); of.next_tile()) {
+        sp_narrow_sums<T> sum;
+        sp_group_sums<T>(pipe, place, of.chunks, sum);
+        sp_narrow_finish_tile<T>(bindings, k, place, of.row + (int64_t)pipe.copies.rank * T::rows,
+                                 of.column, sum);
+    }
+    /* Others still arrive here and copy to here. */
+    sp_cluster_arrive();
+    sp_cluster_wait();
 }
 
 #endif

@@ -12,12 +12,6 @@ sp_narrow_product_sums(const sp_gpu_bindings &bindings, const sp_gemm_constants 
     const auto right = sp_make_narrow_lines<T::columns, T::group_threads, T::pitch>(
         bindings.at[1], k.columns, column, place.thread);
     const int chunks = (int)sp_cuda_tiles(k.depth, T::chunk);
-#if defined(SP_CUDA_GROUPS)
-    if constexpr (T::is_group) {
-        sp_group_run<T>(sp_group_memory(pool), chunks, place, left, right, sum);
-        return;
-    }
-#endif
     sp_narrow_run<T>(pool + place.group * T::group_bytes,
                      (float *)(pool + T::groups * T::group_bytes), chunks, place, left, right, sum);
 }
@@ -30,18 +24,7 @@ sp_narrow_product_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants 
 {
     sp_narrow_sums<T> sum;
     sp_narrow_product_sums<T>(bindings, k, place, pool, row, column, sum);
-    if (place.group == 0) {
-        const int lane = place.thread % 32;
-        void *y = bindings.at[k.has_c ? 3 : 2];
-        const bool is_wide = !k.is_half && ((uint64_t)y & 7) == 0 && (k.columns & 1) == 0;
-        const sp_narrow_output<typename T::element> output = {k,
-                                                              k.has_c ? bindings.at[2] : nullptr,
-                                                              y,
-                                                              row + place.row + lane / 4,
-                                                              column + place.column + lane % 4 * 2,
-                                                              is_wide};
-        sp_narrow_finish<T>(output, sum);
-    }
+    if (place.group == 0) sp_narrow_finish_tile<T>(bindings, k, place, row, column, sum);
     __syncthreads(); /* the next tile may use the memory */
 }
 
@@ -69,19 +52,26 @@ SP_CUDA_FUNCTION void sp_narrow_product(const sp_gpu_bindings &bindings, const s
 SP_CUDA_NARROW_TILE_LIST(SP_NARROW_TILE)
 SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
 
-/* The last packed tile, by warpgroups where the processor has them. */
-#if defined(SP_CUDA_GROUPS)
-template <class E> using sp_narrow_large = sp_group_tile<E>;
-#else
-template <class E> using sp_narrow_large = sp_narrow_128<E>;
-#endif
-
 #define SP_NARROW_ENTRY(name, T, blocks)                                                           \
     SP_CUDA_KERNEL_ENTRY(name, sp_gemm_constants, __launch_bounds__(T::threads, blocks), (void)0)  \
     {                                                                                              \
         SP_CUDA_SHARED(pool);                                                                      \
         sp_narrow_product<T>(bindings, k, (char *)pool);                                           \
     }
+/* The last packed tile, by warpgroups where the processor has them. */
+#if defined(SP_CUDA_GROUPS)
+#define SP_NARROW_LARGE_ENTRY(name, E)                                                             \
+    SP_CUDA_KERNEL_ENTRY(name, sp_gemm_constants,                                                  \
+                         __launch_bounds__(sp_group_tile<E>::threads, 1)                           \
+                             SP_CUDA_CLUSTERED(SP_CUDA_GROUP_BLOCKS),                              \
+                         (void)0)                                                                  \
+    {                                                                                              \
+        SP_CUDA_SHARED(pool);                                                                      \
+        sp_group_product<sp_group_tile<E>>(bindings, k, (char *)pool);                             \
+    }
+#else
+#define SP_NARROW_LARGE_ENTRY(name, E) SP_NARROW_ENTRY(name, sp_narrow_128<E>, 1)
+#endif
 #define SP_NARROW_PRODUCTS(suffix)                                                                 \
     SP_NARROW_ENTRY(gemm_narrow_##suffix, sp_narrow_few<sp_tensor_##suffix>, 2)                    \
     SP_NARROW_ENTRY(gemm_narrow_deep_##suffix, sp_narrow_deep<sp_tensor_##suffix>, 1)              \
@@ -89,7 +79,7 @@ template <class E> using sp_narrow_large = sp_narrow_128<E>;
     SP_NARROW_ENTRY(gemm_narrow_64_##suffix, sp_narrow_64<sp_tensor_##suffix>, 2)                  \
     SP_NARROW_ENTRY(gemm_packed_##suffix, sp_narrow_packed<sp_tensor_##suffix>, 2)                 \
     SP_NARROW_ENTRY(gemm_packed_wide_##suffix, sp_narrow_wide<sp_tensor_##suffix>, 1)              \
-    SP_NARROW_ENTRY(gemm_packed_128_##suffix, sp_narrow_large<sp_tensor_##suffix>, 1)
+    SP_NARROW_LARGE_ENTRY(gemm_packed_128_##suffix, sp_tensor_##suffix)
 
 SP_NARROW_PRODUCTS(tf32)
 SP_NARROW_PRODUCTS(f16)
@@ -137,7 +127,8 @@ SP_CUDA_FUNCTION void sp_narrow_pack(const sp_gpu_bindings &bindings,
         const int64_t column = is_along ? outer : inner, part = is_along ? inner : outer;
         const int64_t depth = (chunk * parts + part) * elements;
         const int64_t rest = column < k.columns ? k.depth - depth : 0;
-        char *to = (char *)bindings.at[1] + (chunk * columns + column) * SP_NARROW_BYTES + part * 16;
+        char *to = (char *)bindings.at[1] + (chunk * columns + column) * SP_NARROW_BYTES +
+                   sp_narrow_part((int)part, column) * 16;
         if (k.is_half) {
             const Element *from = (const Element *)b + column * k.column_stride;
             if (is_wide) {

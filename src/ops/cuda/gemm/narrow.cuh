@@ -14,7 +14,6 @@ struct sp_narrow_tile {
     typedef E element;
     static constexpr int rows = Rows, columns = Columns, groups = Groups, stages = Stages;
     static constexpr int left = Left;
-    static constexpr bool is_group = false; /* gemm/group.cuh */
     static constexpr int chunk = SP_NARROW_BYTES / E::bytes; /* steps of the depth */
     static constexpr int steps = SP_NARROW_BYTES / 32;       /* products of a chunk */
     /* Of fragments, of a warp. */
@@ -227,6 +226,7 @@ template <class E> struct sp_narrow_output {
     void *y;
     int64_t row, column; /* of the thread's first output */
     bool is_wide;        /* two columns can be stored at once, as floats */
+    bool is_plain;       /* the same, all columns of the tile are there, and c is a row or nothing */
 
     /* Row `i` from the thread's first, of which it has columns up to `most`. */
     __device__ __forceinline__ sp_narrow_row find_row(int i, int most) const
@@ -296,13 +296,43 @@ SP_CUDA_FUNCTION void sp_narrow_finish_rows_of(const sp_narrow_output<E> &output
     }
 }
 
+template <bool has_c, class E, int across>
+SP_CUDA_FUNCTION void sp_narrow_finish_plain_rows(const sp_narrow_output<E> &output, int i,
+                                                  const float (&sums)[across][4])
+{
+    const sp_gemm_constants &k = output.k;
+    float2 addends[across] = {};
+#pragma unroll
+    for (int j = 0; has_c && j < across; j++) {
+        addends[j] = *(const float2 *)((const float *)output.c + output.column + j * 8);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int64_t row = output.row + i + half * 8;
+        if (row >= k.rows) return;
+        float *to = (float *)output.y + row * k.columns + output.column;
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+            float first = sp_gemm_finish(k, has_c, sums[j][half * 2], addends[j].x);
+            float second = sp_gemm_finish(k, has_c, sums[j][half * 2 + 1], addends[j].y);
+            if (k.activation == SP_ACTIVATION_RELU) {
+                first = sp_store(sp_reluf(first));
+                second = sp_store(sp_reluf(second));
+            }
+            *(float2 *)(to + j * 8) = {first, second};
+        }
+    }
+}
+
 /* Finishes 16 rows, from row `i` on, of fragments of sums. Loads are not behind stores, which might
  * be to the same place for all that the compiler knows. */
 template <class E, int across>
 SP_CUDA_FUNCTION void sp_narrow_finish_rows(const sp_narrow_output<E> &output, int i,
                                             const float (&sums)[across][4])
 {
-    if (output.k.is_half) sp_narrow_finish_rows_of<true>(output, i, sums);
+    if (output.is_plain && output.c != nullptr) sp_narrow_finish_plain_rows<true>(output, i, sums);
+    else if (output.is_plain) sp_narrow_finish_plain_rows<false>(output, i, sums);
+    else if (output.k.is_half) sp_narrow_finish_rows_of<true>(output, i, sums);
     else sp_narrow_finish_rows_of<false>(output, i, sums);
 }
 
@@ -326,4 +356,28 @@ SP_CUDA_FUNCTION void sp_narrow_finish(const sp_narrow_output<typename T::elemen
 #pragma unroll
     for (int i = 0; i < T::down; i++) sp_narrow_finish_rows(output, i * 16, sum.at[i]);
     sp_narrow_activate<typename T::element, T::down * 2, T::across>(output);
+}
+
+/* Finishes the tile at (row, column) of a product. */
+template <class T>
+SP_CUDA_FUNCTION void
+sp_narrow_finish_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
+                      const sp_narrow_place &place, int64_t row, int64_t column,
+                      const sp_narrow_sums<T> &sum)
+{
+    const int lane = place.thread % 32;
+    const void *c = k.has_c ? bindings.at[2] : nullptr;
+    void *y = bindings.at[k.has_c ? 3 : 2];
+    const bool is_wide = !k.is_half && ((uint64_t)y & 7) == 0 && (k.columns & 1) == 0;
+    const bool is_row = k.c_row == 0 && k.c_column == 1 && ((uint64_t)c & 7) == 0;
+    const bool is_plain =
+        is_wide && column + T::columns <= k.columns && (c == nullptr || is_row);
+    const sp_narrow_output<typename T::element> output = {k,
+                                                          c,
+                                                          y,
+                                                          row + place.row + lane / 4,
+                                                          column + place.column + lane % 4 * 2,
+                                                          is_wide,
+                                                          is_plain};
+    sp_narrow_finish<T>(output, sum);
 }

@@ -3,6 +3,13 @@
  * left one is rows of f32 with two strides, which each warp that reads them rounds, or, if many warps
  * would, packed by a kernel before. */
 
+/* Where part `part` of a line of a packed matrix is: the processor's order of lines of 128 bytes in
+ * shared memory, in which each bank is met once (a swizzle of 128 bytes, PTX ISA). */
+SP_CUDA_FUNCTION int sp_narrow_part(int part, int64_t line)
+{
+    return part ^ (int)(line % SP_NARROW_LINES);
+}
+
 /* Part of a packed matrix: [chunk][line][SP_NARROW_BYTES], where a line is a row of the left operand
  * or a column of the right one. A thread copies 16 bytes of some lines, which are `pitch` bytes apart
  * in shared memory. */
@@ -10,7 +17,8 @@ template <int lines, int threads, int pitch> struct sp_narrow_lines {
     static constexpr int parts = SP_NARROW_BYTES / 16;
     static constexpr int step = threads / parts, count = lines / step;
     static_assert(lines % step == 0 && threads % parts == 0, "threads copy equal parts");
-    const char *at;       /* this thread's first 16 bytes of the first chunk */
+    const char *at;       /* this thread's first line of the first chunk */
+    int part;             /* where its 16 bytes are in that line */
     int64_t chunk_stride; /* bytes */
     int rest;             /* lines that are there, from the thread's first on */
     int place;            /* in a stage */
@@ -21,27 +29,28 @@ template <int lines, int threads, int pitch> struct sp_narrow_lines {
         stage += place;
 #pragma unroll
         for (int i = 0; i < count; i++) {
+            const char *line = from + i * step * SP_NARROW_BYTES;
             sp_copy_vector_if(i * step < rest, (float *)(stage + i * step * pitch),
-                              (const float *)(from + i * step * SP_NARROW_BYTES));
+                              (const float *)(line + sp_narrow_part(part, i * step) * 16));
         }
     }
 };
 
-/* The lines from `first` on, of a matrix of `all`. Where lines follow each other without room between
- * them, part p of line l is at p ^ l % 8, so that each bank is met once. */
+/* The lines from `first` on, of a matrix of `all`. */
 template <int lines, int threads, int pitch>
 SP_CUDA_FUNCTION sp_narrow_lines<lines, threads, pitch>
 sp_make_narrow_lines(const void *matrix, int64_t all, int64_t first, int thread)
 {
     constexpr int parts = SP_NARROW_BYTES / 16;
-    static_assert(threads / parts % 8 == 0 || pitch != SP_NARROW_BYTES, "one l % 8 for a thread");
+    /* Then a part at p ^ line % 8 is one at p ^ first % 8 ^ (line - first) % 8. */
+    static_assert(SP_NARROW_LINES % (threads / parts) == 0 || threads / parts % SP_NARROW_LINES == 0,
+                  "of a thread's lines only the first has its place in a step");
     const int64_t padded = sp_cuda_tiles(all, SP_NARROW_LINES) * SP_NARROW_LINES;
     const int64_t rest = padded - first;
     const int line = thread / parts, part = thread % parts;
-    const int to = pitch == SP_NARROW_BYTES ? part ^ line % 8 : part;
-    return {(const char *)matrix + (first + line) * SP_NARROW_BYTES + part * 16,
+    return {(const char *)matrix + (first + line) * SP_NARROW_BYTES, sp_narrow_part(part, line),
             padded * SP_NARROW_BYTES, (rest < lines ? (int)rest : lines) - line,
-            line * pitch + to * 16};
+            line * pitch + part * 16};
 }
 
 /* Rows of f32, copied to [row][raw_pitch]. A thread has four steps of some rows. */
