@@ -135,6 +135,20 @@ SP_API sp_status sp_storage_host_begin_range(sp_storage_range range, sp_access a
  * fails; so it does if the copy fails later. */
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
+/* Called while a thread waits; SP_OK: the wait goes on. */
+typedef sp_status (*sp_wait_check)(void *ctx);
+
+/* Lets the calling thread give up waits for host accesses: of sp_storage_host_begin and of what
+ * waits as it does, such as sp_tensor_read, sp_tensor_from_host, sp_tensor_to_dlpack, and operators
+ * that read a tensor on the host. While such a wait lasts, `check(ctx)` is called by the thread
+ * about every 20 ms, between two commands if the thread computes some meanwhile. A status other
+ * than SP_OK ends the wait, and the call fails with it. NULL: no check, as at first.
+ *
+ * The check may call the library. The access that waits counts as one that the thread has open, so
+ * waits that depend on it are SP_DEADLOCK; and these waits have no check. It must return. Waits
+ * inside host functions and callbacks have none either. Errors: SP_OUT_OF_MEMORY. */
+SP_API sp_status sp_thread_set_wait_check(sp_wait_check check, void *ctx);
+
 /* Keeps the memory from being reused before everything submitted to `stream` until the release of
  * the storage has completed. Needed only for uses that the library does not see. SP_INVALID for a
  * stream of another device. */

@@ -42,6 +42,8 @@ static sp_thread_record *record_acquire(void)
     record->is_executor = false;
     record->ends_with_shutdown = false;
     record->runs_own_functions = false;
+    record->check = NULL;
+    record->help_until_ns = 0;
     record->computed_futures = 0;
     record->inside = NULL;
     record->tenure = (sp_run_tenure){0};

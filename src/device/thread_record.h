@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <streampool/storage.h>
+
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/wait.h"
@@ -45,6 +47,11 @@ typedef struct sp_thread_record {
     /* Owner only: the thread waits in a call that holds nothing, so it may run host functions that
      * it submitted, which may end it; see sp__point_wait_bare. */
     bool runs_own_functions;
+    /* Owner only: of the program, called while the thread waits for a host access. */
+    sp_wait_check check;
+    void *check_ctx;
+    /* Owner only: the thread helps until then at most; 0: for as long as there is work. */
+    uint64_t help_until_ns;
     /* Owner only: runs of futures that the thread computes. While there are any, its waits for
      * memory are in the wait-for graph. */
     uint32_t computed_futures;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/delay.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/heap.h"
 #include "base/lock_check.h"
 #include "base/thread.h"
@@ -187,9 +188,52 @@ sp_status sp__point_wait(sp_point point, uint64_t deadline_ns)
     return sp__fault_report(sp__point_fault(point));
 }
 
-static sp_status points_wait_each(const sp_point *points, uint32_t count)
+/* ---- waits for host accesses ---- */
+
+/* Of a wait between two calls of the thread's check. */
+#define CHECK_INTERVAL_NS 20000000
+
+/* Asks the program whether the wait goes on. What the check does may wait too: for that the access
+ * is one that the thread has open, and there is no check. */
+static sp_status check_ask(sp_thread_record *record)
 {
-    for (uint32_t i = 0; i < count; i++) SP_TRY(sp__point_wait_passed(points[i], SP_NO_DEADLINE));
+    const sp_wait_check check = record->check;
+    record->check = NULL;
+    sp_fetch_add_relaxed(&record->open_accesses, 1);
+    const sp_status status = check(record->check_ctx);
+    sp_fetch_sub_relaxed(&record->open_accesses, 1);
+    record->check = check;
+    if (SP_UNLIKELY(sp_fork_is_child())) return sp__fail(SP_FORKED, "a forked child waits no more");
+    if (status == SP_OK) return SP_OK;
+    return sp__fail(status, "the wait for a host access was ended by the thread's check");
+}
+
+/* Helps and sleeps until the point has passed; false past `until_ns`. */
+static bool point_wait_slice(sp_point point, sp_thread_record *record, uint64_t until_ns)
+{
+    sp_queue *owner = point.timeline->owner;
+    record->help_until_ns = until_ns;
+    if (owner != NULL) owner->device->vtable->help(owner, point.value);
+    record->help_until_ns = 0;
+    return point_spin(point) || point_sleep(point, record, until_ns);
+}
+
+static sp_status point_wait_checked(sp_point point, sp_thread_record *record)
+{
+    const bool has_check = record->check != NULL && !sp__thread_is_inside_callback(record);
+    if (SP_LIKELY(!has_check)) return sp__point_wait_passed(point, SP_NO_DEADLINE);
+    sp_lock_check_none("a wait for a point");
+    while (!sp__point_has_passed(point)) {
+        if (point_wait_slice(point, record, sp_clock_deadline(CHECK_INTERVAL_NS))) break;
+        SP_TRY(check_ask(record));
+    }
+    sp__point_observed(point);
+    return SP_OK;
+}
+
+static sp_status points_wait_each(const sp_point *points, uint32_t count, sp_thread_record *record)
+{
+    for (uint32_t i = 0; i < count; i++) SP_TRY(point_wait_checked(points[i], record));
     return SP_OK;
 }
 
@@ -199,11 +243,13 @@ sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count)
     if (record == NULL) return SP_OUT_OF_MEMORY;
     /* Points depend on a thread only through its open accesses and its host functions; waits of the
      * latter enter the graph one by one. */
-    if (sp_load_relaxed(&record->open_accesses) == 0) return points_wait_each(points, count);
+    if (sp_load_relaxed(&record->open_accesses) == 0) {
+        return points_wait_each(points, count, record);
+    }
     sp_graph_wait wait = {
         .holder = record->holder, .inside = record->inside, .points = points, .count = count};
     SP_TRY(sp__wait_graph_enter(&wait));
-    const sp_status status = points_wait_each(points, count);
+    const sp_status status = points_wait_each(points, count, record);
     sp__wait_graph_leave(&wait);
     return status;
 }

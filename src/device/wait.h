@@ -18,7 +18,8 @@ sp_status sp__point_wait(sp_point point, uint64_t deadline_ns);
 sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns);
 
 /* For a host access: waits until all points have passed, ignoring faults. SP_DEADLOCK also if one
- * depends on an open host access that the calling thread began. */
+ * depends on an open host access that the calling thread began. The status of the thread's check
+ * (sp_thread_set_wait_check) if that ends the wait. */
 sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count);
 
 /* Like sp__point_wait_passed, for callers whose stack frames hold nothing of the library: host

@@ -359,6 +359,16 @@ static sp_status begin_checked(access_step *step, const char *call, void **data)
     return status;
 }
 
+sp_status sp_thread_set_wait_check(sp_wait_check check, void *ctx)
+{
+    if (check != NULL) SP_TRY(sp__runtime_enter());
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    record->check = check;
+    record->check_ctx = ctx;
+    return SP_OK;
+}
+
 sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data)
 {
     access_step step = {.range = {.storage = handle},

@@ -18,7 +18,7 @@ foreach(suite IN ITEMS
     runtime:runtime_state_faults runtime:runtime_state_memory runtime:runtime_state_process
     runtime:own_memory runtime:storage runtime:stream runtime:stream_faults runtime:stream_host
     runtime:stream_line runtime:stream_pool runtime:submit runtime:submit_queue runtime:submit_ranges
-    runtime:unused_memory
+    runtime:unused_memory runtime:wait_check
     tensor:dlpack tensor:tensor
     io:npz
     ops:tensor_copy ops:eager)

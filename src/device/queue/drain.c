@@ -304,8 +304,9 @@ static bool submission_run(sp_command_queue *queue, uint64_t value, const sp_exe
  */
 static bool executor_is_done(const sp_executor *executor, uint64_t drained)
 {
-    return drained >= executor->until ||
-           (executor->kind == SP_HELPER && sp__point_has_passed(executor->awaited));
+    if (drained >= executor->until) return true;
+    return executor->kind == SP_HELPER &&
+           (sp__point_has_passed(executor->awaited) || sp__helper_is_late(executor->record));
 }
 
 void sp__queue_drain(sp_command_queue *queue, const sp_executor *executor)

@@ -19,6 +19,7 @@
 #ifndef SP_DEVICE_QUEUE_QUEUE_H
 #define SP_DEVICE_QUEUE_QUEUE_H
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "base/wait.h"
@@ -296,6 +297,12 @@ typedef struct sp_executor {
     /* Helper only: or once this point, the awaited one, has passed. */
     sp_point awaited;
 } sp_executor;
+
+/* Whether the thread has helped for as long as it may. */
+static inline bool sp__helper_is_late(const sp_thread_record *record)
+{
+    return SP_UNLIKELY(record->help_until_ns != 0) && sp_clock_now() >= record->help_until_ns;
+}
 
 /* Claims the queue if it is free and has work. */
 bool sp__queue_claim(sp_command_queue *queue);

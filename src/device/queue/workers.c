@@ -212,6 +212,7 @@ static void queue_help_chain(sp_command_queue *queue, sp_executor executor)
         sp__queue_note_commit(queue);
         /* Relaxed: the waiting thread acquires `done` when it checks its point. */
         while (sp_load_relaxed(&queue->base.timeline.done) < executor.until) {
+            if (sp__helper_is_late(executor.record)) return;
             if (sp__queue_claim(queue)) {
                 sp__queue_drain(queue, &executor);
                 if (sp__point_has_passed(executor.awaited)) return;
@@ -278,6 +279,7 @@ void sp__queue_help(sp_queue *base, uint64_t value)
     /* After a chain the queue itself may be free again, and later parked on the next point. */
     do {
         queue_help_chain(queue, executor);
-    } while (!sp__point_has_passed(executor.awaited) && sp__queue_has_work(queue));
+    } while (!sp__point_has_passed(executor.awaited) && sp__queue_has_work(queue) &&
+             !sp__helper_is_late(record));
     sp__error_put_back(&scope);
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The check of a thread: it ends waits for host accesses, and what it may do itself. */
+#include "runtime_fixture.h"
+
+#include <string.h>
+
+/* Gives the wait up at its call number `last`, or opens the gate there. */
+typedef struct patience {
+    uint32_t calls, last;
+    gate *opened; /* NULL: gives up */
+} patience;
+
+static sp_status lose_patience(void *ctx)
+{
+    patience *self = ctx;
+    if (++self->calls < self->last) return SP_OK;
+    if (self->opened == NULL) return SP_CANCELLED;
+    if (self->calls == self->last) gate_open(self->opened);
+    return SP_OK;
+}
+
+static void close_gate(void *arg)
+{
+    *(gate *)arg = gate_closed(CPU);
+}
+
+/* A fill with 1 that the gate holds, whose host access is not this thread's. */
+static sp_storage held_storage(gate *blocker, sp_stream stream)
+{
+    run_on_thread(close_gate, blocker);
+    gate_hold(blocker, stream);
+    const sp_storage storage = new_storage(64);
+    fill(stream, storage, 1);
+    return storage;
+}
+
+TEST(a_wait_that_is_given_up_leaves_the_storage_as_it_was)
+{
+    const sp_access kinds[] = {SP_READ, SP_READ_WRITE, SP_WRITE};
+    for (uint32_t i = 0; i < 3; i++) {
+        runtime_begin();
+        gate blocker;
+        patience self = {.last = 3};
+        const sp_stream stream = new_stream();
+        const sp_storage storage = held_storage(&blocker, stream);
+        void *data = &data;
+        CHECK_OK(sp_thread_set_wait_check(lose_patience, &self));
+        CHECK_STATUS(sp_storage_host_begin(storage, kinds[i], &data), SP_CANCELLED);
+        CHECK_MESSAGE("ended by the thread's check");
+        CHECK(data == NULL);
+        CHECK_EQ_U64(self.calls, 3);
+        CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+        CHECK_STATUS(sp_storage_host_end(storage, kinds[i]), SP_INVALID); /* it did not begin */
+        gate_open(&blocker);
+        CHECK_EQ_INT(first_other(storage, 1), -1);
+        fill(stream, storage, 2); /* nothing remained open */
+        CHECK_EQ_INT(first_other(storage, 2), -1);
+        CHECK_OK(sp_storage_release(storage));
+        gate_destroy(&blocker);
+        CHECK_OK(sp_stream_release(stream));
+        runtime_end();
+    }
+}
+
+TEST(a_wait_goes_on_while_the_check_is_content)
+{
+    runtime_begin();
+    gate blocker;
+    patience self = {.last = 3, .opened = &blocker};
+    const sp_stream stream = new_stream();
+    const sp_storage storage = held_storage(&blocker, stream);
+    CHECK_OK(sp_thread_set_wait_check(lose_patience, &self));
+    CHECK_EQ_INT(first_other(storage, 1), -1);
+    CHECK(self.calls >= 3);
+    const uint32_t calls = self.calls;
+    CHECK_EQ_INT(first_other(storage, 1), -1); /* there is nothing to wait for */
+    CHECK_EQ_U64(self.calls, calls);
+    CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+    CHECK_OK(sp_storage_release(storage));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+/* All fills are to be computed by the thread that waits. */
+TEST(a_thread_that_helps_asks_between_two_commands)
+{
+    enum { FILLS = 100 };
+    runtime_begin_with(&(runtime_setting){.workers = "1"});
+    busy_worker worker = {0};
+    patience self = {.last = 1};
+    occupy_worker(&worker);
+    const sp_stream stream = new_stream_on(CPU);
+    const sp_storage storage = new_storage_on(CPU, 64, false);
+    for (int i = 0; i < FILLS; i++) submit_slow_fill(stream, storage, 1, 5 * MILLISECOND);
+    void *data;
+    CHECK_OK(sp_thread_set_wait_check(lose_patience, &self));
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ, &data), SP_CANCELLED);
+    CHECK(info_of(stream).by_helpers > 0);
+    CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY);
+    CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+    CHECK_EQ_INT(first_other(storage, 1), -1);
+    let_worker_go(&worker);
+    free_worker(&worker);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+typedef struct nested {
+    sp_storage storage, other;
+    sp_stream stream;
+} nested;
+
+/* The read that waits is in the way of the fill, and so of a read behind the fill. */
+static sp_status read_behind_a_write(void *ctx)
+{
+    nested *self = ctx;
+    void *data;
+    fill(self->stream, self->storage, 2);
+    CHECK_STATUS(sp_storage_host_begin(self->storage, SP_READ, &data), SP_DEADLOCK);
+    CHECK_EQ_INT(first_other(self->other, 3), -1);
+    return SP_CANCELLED;
+}
+
+TEST(a_check_may_wait_but_not_for_what_follows_the_access)
+{
+    runtime_begin();
+    gate blocker;
+    const sp_stream stream = new_stream();
+    nested self = {.storage = held_storage(&blocker, stream),
+                   .other = new_storage(64),
+                   .stream = new_stream()};
+    void *data;
+    fill(current_stream(), self.other, 3);
+    CHECK_OK(sp_thread_set_wait_check(read_behind_a_write, &self));
+    CHECK_STATUS(sp_storage_host_begin(self.storage, SP_READ, &data), SP_CANCELLED);
+    CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+    gate_open(&blocker);
+    CHECK_EQ_INT(first_other(self.storage, 2), -1);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_storage_release(self.other));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(self.stream));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST_MAIN
