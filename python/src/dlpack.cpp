@@ -228,7 +228,7 @@ sp_dlpack_managed *export_tensor(const Tensor &tensor, nb::handle stream)
     sp_dlpack_managed *managed;
     void *native = nullptr;
     const bool has_stream = cuda_stream_of(tensor, stream, &native);
-    check(unlocked([&] {
+    check(unlocked_read([&] {
         return has_stream ? sp_tensor_to_dlpack_cuda(tensor.handle, native, &managed)
                           : sp_tensor_to_dlpack(tensor.handle, {}, &managed);
     }));

@@ -43,6 +43,8 @@ nb::object error_of(sp_status status, const char *message)
 
 void raise(sp_status status, const char *message)
 {
+    /* What a signal handler has raised during the call (unlocked_read). */
+    if (PyErr_Occurred()) throw nb::python_error();
     const nb::object error = error_of(status, message);
     PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());
     throw nb::python_error();

@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-#include <streampool/status.h>
+#include <streampool/storage.h>
 
 #include "arguments.hpp"
 #include "exit_guard.h"
@@ -30,11 +30,33 @@ constexpr bool has_gil = true;
 class Unlocked
 {
   public:
-    Unlocked() : state(PyEval_SaveThread())
+    Unlocked()
     {
-        if constexpr (has_gil) sp_py_turn_end();
+        give();
     }
     ~Unlocked()
+    {
+        take();
+    }
+    Unlocked(const Unlocked &) = delete;
+    Unlocked &operator=(const Unlocked &) = delete;
+
+    /* With the lock, for the time of the call. */
+    template <class Call> auto locked(Call call)
+    {
+        take();
+        const auto result = call();
+        give();
+        return result;
+    }
+
+  private:
+    void give()
+    {
+        state = PyEval_SaveThread();
+        if constexpr (has_gil) sp_py_turn_end();
+    }
+    void take()
     {
         if constexpr (has_gil) sp_py_turn_await();
         if (!sp_py_guard_begin_take()) sp_py_park();
@@ -42,10 +64,7 @@ class Unlocked
         sp_py_guard_end_take();
         if constexpr (has_gil) sp_py_turn_begin(sp_py_turn_clock());
     }
-    Unlocked(const Unlocked &) = delete;
-    Unlocked &operator=(const Unlocked &) = delete;
 
-  private:
     PyThreadState *state;
 };
 
@@ -58,7 +77,54 @@ template <class Call> auto unlocked(Call call)
 /* Python runs signal handlers on the main thread. */
 inline bool is_main_thread()
 {
-    return gettid() == getpid();
+    static thread_local const bool is_main = gettid() == getpid(); /* two calls of the system */
+    return is_main;
+}
+
+/* While the library waits on the main thread for elements of a Tensor, in the scope, Python's
+ * signal handlers run. What one raises ends the wait. */
+class SignalCheck
+{
+  public:
+    explicit SignalCheck(Unlocked &of) : scope(of)
+    {
+        if (is_main_thread()) is_set = sp_thread_set_wait_check(ask, this) == SP_OK;
+    }
+    ~SignalCheck()
+    {
+        if (is_set) (void)sp_thread_set_wait_check(nullptr, nullptr);
+    }
+    SignalCheck(const SignalCheck &) = delete;
+    SignalCheck &operator=(const SignalCheck &) = delete;
+
+    bool has_raised() const
+    {
+        return is_raised;
+    }
+
+  private:
+    static sp_status ask(void *ctx)
+    {
+        auto *self = static_cast<SignalCheck *>(ctx);
+        if (!self->is_raised) {
+            self->is_raised = self->scope.locked([] { return PyErr_CheckSignals() != 0; });
+        }
+        return self->is_raised ? SP_CANCELLED : SP_OK;
+    }
+
+    Unlocked &scope;
+    bool is_set = false;
+    bool is_raised = false;
+};
+
+/* A call that may wait for elements of a Tensor, without the lock. If what a signal handler has
+ * raised ended the wait, that is Python's current exception, and check() throws it. */
+template <class Call> sp_status unlocked_read(Call call)
+{
+    Unlocked scope;
+    const SignalCheck signals(scope);
+    const sp_status status = call();
+    return signals.has_raised() ? SP_CANCELLED : status;
 }
 
 /* A wait without the lock. On the main thread it is cut into slices, between which Python's signal

@@ -56,7 +56,7 @@ nb::list call_tensors(const Model &model, const nb::dict &inputs, const nb::dict
     const sp_model handle = model.open_handle();
     const std::vector<sp_model_tensor> given = arguments(model.inputs, inputs, "an input");
     std::vector<sp_model_tensor> results = arguments(model.outputs, outputs, "an output");
-    model.check_call(unlocked([&] {
+    model.check_call(unlocked_read([&] {
         return sp_model_run_tensors(handle, {}, nullptr, given.data(),
                                     static_cast<uint32_t>(given.size()), results.data(),
                                     static_cast<uint32_t>(results.size()));

@@ -83,7 +83,7 @@ TensorObject tensor_of_buffer(nb::handle array, nb::handle name, nb::handle devi
     const bool fits =
         buffer.ndim <= SP_MAX_RANK && static_cast<size_t>(buffer.itemsize) == sp_dtype_bytes(dtype);
     if (fits) {
-        status = unlocked([&] {
+        status = unlocked_read([&] {
             return sp_tensor_from_host(chosen, dtype, sizes.count, sizes.values, buffer.buf,
                                        static_cast<uint64_t>(buffer.len), &handle);
         });
@@ -102,7 +102,7 @@ nb::any read(const Tensor &tensor)
     nb::object array = numpy_empty(shape_tuple(info.shape, info.rank), dtype);
     Py_buffer buffer;
     if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_WRITABLE) != 0) throw nb::python_error();
-    const sp_status status = unlocked([&] {
+    const sp_status status = unlocked_read([&] {
         return sp_tensor_read(tensor.handle, buffer.buf, static_cast<uint64_t>(buffer.len));
     });
     PyBuffer_Release(&buffer);

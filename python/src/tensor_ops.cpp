@@ -39,7 +39,7 @@ TensorObject scalar_of(nb::handle number, const Tensor &like)
     Py_buffer buffer;
     sp_tensor handle, cast;
     if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    sp_status status = unlocked([&] {
+    sp_status status = unlocked_read([&] {
         return sp_tensor_from_host(info.device, staged, 0, nullptr, buffer.buf,
                                    static_cast<uint64_t>(buffer.len), &handle);
     });

@@ -10,6 +10,7 @@ import pytest
 import onnx_writer
 import streampool
 from conftest import run_python
+from streampool import ops
 
 LIMIT = 0.05
 
@@ -79,7 +80,56 @@ def a_wait_for_a_device_ends():
     assert best_of(lambda: streampool.synchronize(device)) <= LIMIT
 
 
-@pytest.mark.parametrize("name", ["waits_for_streams_and_events_end", "a_wait_for_a_device_ends"])
+def waits_for_elements_end(device, size, count):
+    """Of the product that a stream has last."""
+    device = streampool.device(device)
+    with streampool.stream(streampool.Stream(device)):
+        value = streampool.tensor(np.ones((size, size), np.float32), device=device)
+        for _ in range(count):
+            value = value @ value
+        one = value[0, 0]
+        sizes = ops.Add(one.reshape(1).cast("int64"), streampool.tensor(np.int64([1]), device=device))
+    model = streampool.load(onnx_writer.unary("Neg", "float32", ["n", "n"]))
+    queue = streampool.BatchQueue(model)
+    for wait in (value.numpy, one.item, value.tolist, lambda: bool(one), lambda: np.asarray(value),
+                 lambda: np.exp(value), value.__dlpack__, lambda: np.from_dlpack(value),
+                 lambda: model.submit(value), lambda: queue.submit(value),
+                 lambda: streampool.batch_inference(model, [value]),
+                 lambda: ops.ConstantOfShape(sizes)):
+        assert best_of(wait) <= LIMIT
+    former = signal.signal(signal.SIGALRM, lambda *_: 1 / 0)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    with pytest.raises(ZeroDivisionError):
+        value.numpy()
+    signal.signal(signal.SIGALRM, former)
+
+
+def waits_for_elements_of_the_null_device_end():
+    waits_for_elements_end("null", 2048, 1000)
+
+
+def waits_for_elements_that_the_thread_computes_end():
+    waits_for_elements_end("cpu", 512, 4000)
+
+
+def a_handler_reads_what_the_main_thread_waits_for():
+    """It returns, and the wait goes on."""
+    stream = streampool.Stream("null")
+    with streampool.stream(stream):
+        value = streampool.tensor(np.ones((512, 512), np.float32), device="null")
+        same = streampool.tensor(np.eye(512, dtype=np.float32), device="null")
+        for _ in range(100):
+            value = value @ same
+    seen = []
+    signal.signal(signal.SIGALRM, lambda *_: seen.append(value.numpy()))
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    assert (value.numpy() == 1).all() and (seen[0] == 1).all()
+
+
+@pytest.mark.parametrize("name", ["waits_for_streams_and_events_end", "a_wait_for_a_device_ends",
+                                  "waits_for_elements_of_the_null_device_end",
+                                  "waits_for_elements_that_the_thread_computes_end",
+                                  "a_handler_reads_what_the_main_thread_waits_for"])
 def test_of_waits_for_work_of_minutes(name):
     """In a process of its own, which ends without them."""
     assert run_python(f"""
