@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions: one class for each kind of status, with the library's message."""
 import enum
+import errno
+import os
+import re
 
 from . import _core
 
@@ -67,7 +70,12 @@ class _TimeoutError(Error, TimeoutError):
 
 
 class _FileError(Error, OSError):
-    pass
+    """Its text is the library's message, which OSError would replace once it has an errno."""
+
+    __str__ = Exception.__str__
+
+    def __reduce__(self):
+        return _file_error, (self.args, self.__dict__, self.errno, self.filename)
 
 
 _CLASSES = {
@@ -80,8 +88,39 @@ _CLASSES = {
 }
 
 Error.__module__ = "streampool"
-for _class in _CLASSES.values():  # as tracebacks show them
+_FILE_CLASSES = {code: type("Error", (_FileError, kind), {}) for code, kind in {
+    errno.ENOENT: FileNotFoundError, errno.EACCES: PermissionError, errno.EPERM: PermissionError,
+    errno.EISDIR: IsADirectoryError, errno.ENOTDIR: NotADirectoryError}.items()}
+
+for _class in (*_CLASSES.values(), *_FILE_CLASSES.values()):  # as tracebacks show them
     _class.__name__ = _class.__qualname__ = "Error"
     _class.__module__ = "streampool"
 
 _core.set_error_classes([(_CLASSES.get(status, Error), status) for status in Status])
+
+
+def _file_error(arguments, state, code, filename):
+    """An exception of the class that Python has for an errno."""
+    error = _FILE_CLASSES.get(code, _FileError)(*arguments)
+    error.__dict__.update(state)
+    error.errno, error.filename = code, filename
+    error.strerror = None if code is None else os.strerror(code)
+    return error
+
+
+def _errno_of(message, path):
+    """The system's reason, which ends the message; None if there is none."""
+    for code in errno.errorcode:
+        if message.endswith(f": {os.strerror(code)}"):
+            return code
+    return errno.EISDIR if os.path.isdir(path) else None
+
+
+def of_file(error: _FileError, path: "str | bytes | os.PathLike") -> _FileError:
+    """The failure to load a model from that path, or from a file beside it that the message names."""
+    message = str(error)
+    name = os.fspath(path)
+    beside = re.search("cannot open file '(.*)': ", message)
+    if beside:
+        name = os.path.join(os.path.dirname(os.fsdecode(name)), beside[1])
+    return _file_error(error.args, error.__dict__, _errno_of(message, path), name)

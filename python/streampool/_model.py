@@ -13,6 +13,7 @@ import streampool  # whose Future is imported by its first use
 from . import _core
 from ._convert import (array_of, convert, converted, from_dlpack, gpu_of, is_lossless,
                        without_gradient)
+from ._errors import of_file
 from ._handle import Handle
 from ._lifetime import futures, prepare_threads
 
@@ -233,11 +234,18 @@ def load(source: typing.Any, device: typing.Any = "cpu", *, release_gil: "bool |
     last two: max_plans, max_run_bytes, max_loop_trips, max_partial_bytes, weight,
     max_concurrent_runs, max_waiting, cpu_ops (a string), precision ("tf32", "f16" or "bf16": products
     with constant matrices and convolutions by a GPU's tensor cores, operands of f32 rounded to that
-    type; "f16" and "bf16" also the MatMuls of two computed values, as in attention). Raises Error (OSError for a file that cannot be read).
+    type; "f16" and "bf16" also the MatMuls of two computed values, as in attention). Raises Error; for a file that cannot be read
+    it is also an OSError, such as FileNotFoundError.
     """
     if not isinstance(release_gil, (bool, str)) or release_gil not in _RELEASE:
         raise ValueError(f"release_gil is {release_gil!r}; it can be True, False or 'auto'")
     is_path = isinstance(source, (str, os.PathLike))
     given = os.fsencode(source) if is_path else source
     prepare_threads()
-    return Model(_core.load(given, is_path, device, _RELEASE[release_gil], options))
+    try:
+        core = _core.load(given, is_path, device, _RELEASE[release_gil], options)
+    except OSError as error:
+        if not is_path:
+            raise
+        raise of_file(error, source) from None
+    return Model(core)

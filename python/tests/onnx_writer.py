@@ -41,6 +41,13 @@ def initializer(name, array):
     return dims + _number(2, DTYPES[array.dtype.name]) + _bytes(8, name) + _bytes(9, array.tobytes())
 
 
+def external(name, file, shape):
+    """A TensorProto of float32 whose elements are in a file beside the model's."""
+    dims = b"".join(_number(1, size) for size in shape)
+    place = _bytes(13, _bytes(1, "location") + _bytes(2, file))
+    return dims + _number(2, DTYPES["float32"]) + _bytes(8, name) + place + _number(14, 1)
+
+
 def node(op, inputs, outputs, **attributes):
     """A NodeProto with attributes that are integers."""
     parts = [_bytes(1, name) for name in inputs] + [_bytes(2, name) for name in outputs]

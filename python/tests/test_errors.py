@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures as exceptions, by kind, with the library's message."""
 import copy
+import errno
+import os
 import pickle
 import sys
 
@@ -166,6 +168,39 @@ def test_files_that_cannot_be_loaded(tmp_path):
     path.write_bytes(onnx_writer.linear())
     for source in (path, str(path), path.read_bytes(), bytearray(path.read_bytes())):
         assert streampool.load(source).inputs[0].name == "x"
+
+
+def files_that_cannot_be_read(folder):
+    """(path, the class of Python, its errno, its file name)."""
+    locked, beside = folder / "locked.onnx", folder / "beside.onnx"
+    locked.write_bytes(b"")
+    locked.chmod(0)
+    beside.write_bytes(onnx_writer.model(
+        [onnx_writer.node("Add", ["x", "w"], ["y"])], [onnx_writer.value("x", "float32", [2])],
+        [onnx_writer.value("y", "float32", [2])], [onnx_writer.external("w", "w.bin", [2])]))
+    yield folder / "none.onnx", FileNotFoundError, errno.ENOENT, folder / "none.onnx"
+    yield str(folder / "none.onnx"), FileNotFoundError, errno.ENOENT, folder / "none.onnx"
+    yield folder, IsADirectoryError, errno.EISDIR, folder
+    yield locked / "below", NotADirectoryError, errno.ENOTDIR, locked / "below"
+    yield beside, FileNotFoundError, errno.ENOENT, folder / "w.bin"
+    yield "x" * 300, OSError, errno.ENAMETOOLONG, "x" * 300
+    if os.geteuid() != 0:
+        yield locked, PermissionError, errno.EACCES, locked
+
+
+def test_a_file_that_cannot_be_read_is_the_class_that_python_has_for_it(tmp_path):
+    for path, kind, code, name in files_that_cannot_be_read(tmp_path):
+        with pytest.raises(kind) as caught:
+            streampool.load(path)
+        error = caught.value
+        assert isinstance(error, Error) and error.status == Status.IO
+        assert error.errno == code and error.strerror == os.strerror(code)
+        assert error.filename == str(name)
+        assert "cannot open" in str(error) or "not a regular file" in str(error)
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.errno, again.filename, again.status) == (
+            type(error), str(error), code, str(name), Status.IO)
+        assert f"{type(error).__module__}.{type(error).__qualname__}" == "streampool.Error"
 
 
 def test_options_of_load(x):
