@@ -22,10 +22,16 @@ def _typed_attributes(name, types, given):
     return [(key, types[key], value) for key, value in given.items() if value is not None]
 
 
+def _numbers(least, most):
+    """How many there may be, as a text."""
+    if most is None:
+        return f"{least} or more"
+    return str(least) if least == most else f"{least} to {most}"
+
+
 def _describe(row):
     name, least, most, _, _, dtypes, attributes = row
-    count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
-    lines = [f"The operator {name} of ONNX. Inputs: {count}."]
+    lines = [f"The operator {name} of ONNX. Inputs: {_numbers(least, most)}."]
     for i, allowed in enumerate(dtypes):
         text = f"as input {allowed}" if isinstance(allowed, int) else ", ".join(allowed)
         lines.append(f"Input {i}: {text}.")
@@ -43,12 +49,22 @@ def _signature(attributes):
     return inspect.Signature([kinds("inputs", kinds.VAR_POSITIONAL), *keywords, *own])
 
 
+def _check_outputs(name, least, most, count):
+    least = max(1, least)
+    if least <= count and (most is None or count <= most):
+        return
+    what = "leave it out" if least == most else f"ask for so many, or leave it out for {least}"
+    raise ValueError(f"outputs is {count}, but {name} has {_numbers(least, most)}: {what}")
+
+
 def _make(row):
-    name, least_outputs, attributes = row[0], row[3], row[6]
+    name, least_outputs, most_outputs, attributes = row[0], row[3], row[4], row[6]
     types = {key: kind for key, kind, _ in attributes}
 
     def op(*inputs, outputs=None, device=None, opset=None, **given):
         count = max(1, least_outputs) if outputs is None else outputs
+        if isinstance(outputs, int) and opset is None:  # other versions may have other numbers
+            _check_outputs(name, least_outputs, most_outputs, outputs)
         results = _core.op_run(name, list(inputs), _typed_attributes(name, types, given), count,
                                device, 0 if opset is None else opset)
         return results[0] if outputs is None and count == 1 else tuple(results)

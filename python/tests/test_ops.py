@@ -163,6 +163,14 @@ def test_wrong_calls():
     for outputs in (-1, 65537, 2**32 - 1, 2**64):  # none of which gets memory
         with pytest.raises(ValueError, match="outputs"):
             ops.Relu(x, outputs=outputs)
+    with pytest.raises(ValueError, match="^outputs is 5, but Relu has 1: leave it out$"):
+        ops.Relu(x, outputs=5)
+    with pytest.raises(ValueError, match="^outputs is 4, but LSTM has 1 to 3: ask for so many, or leave it out for 1$"):
+        ops.LSTM(x, x, x, outputs=4)
+    with pytest.raises(ValueError, match="^outputs is 0, but Split has 1 or more"):
+        ops.Split(x, outputs=0)
+    with pytest.raises(ValueError, match="^Relu: 0 inputs are given"):
+        ops.Relu()
     for opset in ("one", 1.0):
         with pytest.raises(TypeError, match="opset is an integer"):
             ops.Relu(x, opset=opset)

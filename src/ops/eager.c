@@ -323,12 +323,22 @@ static void eager_deinit(sp_eager *eager)
     sp_free(eager->outputs);
 }
 
+/* How many inputs the message tells: none if there is none, or if they are not known yet. */
+static uint32_t count_of_known_inputs(const sp_eager *eager)
+{
+    const uint32_t count = eager->values == NULL ? 0 : eager->request->input_count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (eager->values[i].is_present) return count;
+    }
+    return 0;
+}
+
 /* "Add of f32 [2,3], f32 [4]: " before the message, with the first few inputs. */
 static sp_status fail_call(sp_status status, const sp_eager *eager)
 {
     char operands[256] = "";
     size_t at = 0;
-    const uint32_t count = eager->values == NULL ? 0 : eager->request->input_count;
+    const uint32_t count = count_of_known_inputs(eager);
     for (uint32_t i = 0; i < count && i < 4 && at < sizeof operands; i++) {
         const sp_op_value *value = &eager->values[i];
         const char *before = i == 0 ? " of " : ", ";

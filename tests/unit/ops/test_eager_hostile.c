@@ -43,7 +43,7 @@ TEST(lists_that_are_not_there_are_refused)
     refuse(SP_INVALID, "2 inputs are given; the op takes 1 to 1", "Relu", NULL, (sp_tensor[]){x, x},
            2, 1);
     refuse(SP_INVALID, "0 inputs are given; the op takes 1 to 1", "Relu", NULL, NULL, 0, 1);
-    refuse(SP_UNSUPPORTED, "2 outputs are requested; at most 1", "Relu", NULL, &x, 1, 2);
+    refuse(SP_UNSUPPORTED, "Relu: 2 outputs are requested; at most 1", "Relu", NULL, &x, 1, 2);
     refuse(SP_INVALID, "0 outputs are given; the op takes 1 to 1", "Relu", NULL, &x, 1, 0);
     CHECK_STATUS(sp_op_run("Concat", NULL, &x, UINT32_MAX, &y, 1), SP_INVALID);
     CHECK_MESSAGE("at most 65536 of each");
