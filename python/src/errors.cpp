@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace nb = nanobind;
@@ -23,6 +24,32 @@ nb::object decoded(const char *text)
     return nb::steal(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
 }
 
+/* What the library's messages advise, in terms of the package. */
+constexpr const char *advice[][2] = {
+    {"sp_tensor_contiguous", "contiguous()"},
+    {"sp_tensor_to", "to()"},
+    {"sp_tensor_expand", "expand()"},
+    {"sp_storage_copy_async", "to() or copy_()"},
+    {"get one from sp_device_at or sp_device_open", "streampool.device() gives one"},
+    {"is closed by sp_shutdown only", "cannot be closed"},
+    {"streampool was shut down (sp_shutdown)", "streampool was shut down"},
+    {"the shutdown (sp_shutdown) or exit", "the shutdown or exit"},
+    /* A thread of Python has an access open in a signal handler that interrupts its wait. */
+    {"call sp_storage_host_end first, or wait outside the function",
+     "wait outside of the signal handler"},
+    {"sp_model_load_from_memory: len is", "the source has"},
+};
+
+std::string in_python(std::string text)
+{
+    for (const auto &[from, to] : advice) {
+        for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += strlen(to)) {
+            text.replace(at, strlen(from), to);
+        }
+    }
+    return text;
+}
+
 [[noreturn]] void raise_text(PyObject *type, const char *format, va_list arguments)
 {
     char text[512];
@@ -36,7 +63,8 @@ nb::object decoded(const char *text)
 nb::object error_of(sp_status status, const char *message)
 {
     const auto pair = nb::borrow<nb::tuple>(PyList_GetItem(classes, status));
-    nb::object error = pair[0](decoded(message != nullptr ? message : sp_last_error()));
+    const std::string text = in_python(message != nullptr ? message : sp_last_error());
+    nb::object error = pair[0](decoded(text.c_str()));
     error.attr("status") = pair[1];
     return error;
 }

@@ -234,6 +234,30 @@ def test_a_closed_model_raises(x):
     assert "closed" in repr(model)
 
 
+def of_a_closed_device():
+    device = streampool.Device("null")
+    device.close()
+    return device
+
+
+ADVICE = {
+    r"contiguous first \(contiguous\(\)\)": lambda x: x.transpose().reshape(4),
+    r"use expand\(\)": lambda x: x.slice(0, 0, 1, 0),
+    r"one device: copy with to\(\)": lambda x: x + x.to("null"),
+    "cpu cannot be closed": lambda x: streampool.device("cpu").close(),
+    "was closed": lambda x: streampool.Stream(of_a_closed_device()),
+    "holds no graph": lambda x: streampool.load(b""),
+    "outputs is 0": lambda x: streampool.ops.Relu(x, outputs=0),
+}
+
+
+@pytest.mark.parametrize("advice", ADVICE)
+def test_messages_advise_what_the_package_has(advice):
+    with pytest.raises((Error, ValueError), match=advice) as caught:
+        ADVICE[advice](streampool.tensor(np.float32([[1, 2], [3, 4]])))
+    assert "sp_" not in str(caught.value) and "NULL" not in str(caught.value)
+
+
 def test_the_statuses_are_the_librarys():
     assert Status.INVALID == 1 and Status(18).name == "INTERNAL" and len(Status) == 19
     own = [(f"SP_{status.name}", status.value) for status in Status]
