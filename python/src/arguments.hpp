@@ -37,6 +37,27 @@ const T &instance_of(nanobind::handle object, const char *what, const char *want
     return *nanobind::inst_ptr<T>(object);
 }
 
+inline bool is_anything(nanobind::handle)
+{
+    return true;
+}
+
+/* Arguments that have a type in the stubs, and that the call itself checks, by the functions above:
+ * nanobind would answer one of another type with a list of signatures. */
+#define SP_PY_ARGUMENT(Name, type)                                                                 \
+    class Name : public nanobind::object                                                           \
+    {                                                                                              \
+        NB_OBJECT(Name, nanobind::object, type, is_anything)                                       \
+    };
+SP_PY_ARGUMENT(IntArgument, "typing.SupportsIndex")
+SP_PY_ARGUMENT(FloatArgument, "float")
+SP_PY_ARGUMENT(BoolArgument, "bool")
+SP_PY_ARGUMENT(TextArgument, "str")
+SP_PY_ARGUMENT(TensorArgument, "_core.Tensor")
+SP_PY_ARGUMENT(StreamArgument, "_core.Stream")
+SP_PY_ARGUMENT(EventArgument, "_core.Event")
+#undef SP_PY_ARGUMENT
+
 } // namespace py
 
 #endif

@@ -51,9 +51,9 @@ sp_device shared_null()
     return known;
 }
 
-void open(Device *self, const char *kind)
+void open(Device *self, const TextArgument &kind)
 {
-    new (self) Device{opened(kind)};
+    new (self) Device{opened(text_of(kind, "kind"))};
 }
 
 sp_device_info info_of(const Device &device)
@@ -88,8 +88,9 @@ Counters memory_stats(nb::handle device)
     return all;
 }
 
-void set_memory_fraction(double fraction, nb::handle device)
+void set_memory_fraction(const FloatArgument &given, nb::handle device)
 {
+    const double fraction = number_of(given, "fraction");
     const Device chosen = {device_of(device)};
     if (!(fraction > 0 && fraction <= 1)) raise_value("the fraction is above 0 and at most 1");
     const double bytes = static_cast<double>(info_of(chosen).memory_bytes) * fraction;
@@ -147,36 +148,37 @@ void bind_class(nb::module_ &m)
 
 void bind_memory_calls(nb::module_ &m)
 {
-    m.def("memory_stats", memory_stats, nb::arg("device") = "cpu",
+    m.def("memory_stats", memory_stats, nb::arg("device").none() = "cpu",
           "The counters of the device's allocator, in bytes and numbers, by name.");
     m.def(
         "current_allocated_memory", [](nb::handle d) { return stats_of(d).in_use_bytes; },
-        nb::arg("device") = "cpu", "Bytes in live tensors, models and runs.");
+        nb::arg("device").none() = "cpu", "Bytes in live tensors, models and runs.");
     m.def(
         "driver_allocated_memory", [](nb::handle d) { return stats_of(d).reserved_bytes; },
-        nb::arg("device") = "cpu",
+        nb::arg("device").none() = "cpu",
         "Bytes that the allocator has from the device: in use, and cached for reuse.");
     m.def(
         "max_memory_allocated", [](nb::handle d) { return stats_of(d).peak_bytes; },
-        nb::arg("device") = "cpu",
+        nb::arg("device").none() = "cpu",
         "The highest driver_allocated_memory(), since reset_peak_memory_stats().");
     m.def(
         "reset_peak_memory_stats",
         [](nb::handle d) { check(sp_device_reset_peak_memory(device_of(d))); },
-        nb::arg("device") = "cpu", "max_memory_allocated() begins again at what is allocated now.");
+        nb::arg("device").none() = "cpu",
+        "max_memory_allocated() begins again at what is allocated now.");
     m.def(
         "recommended_max_memory",
         [](nb::handle d) { return info_of(Device{device_of(d)}).memory_bytes; },
-        nb::arg("device") = "cpu", "Bytes of memory that the device has.");
+        nb::arg("device").none() = "cpu", "Bytes of memory that the device has.");
     m.def(
         "empty_cache",
         [](nb::handle d) {
             const sp_device device = device_of(d);
             check(unlocked([&] { return sp_device_empty_cache(device); }));
         },
-        nb::arg("device") = "cpu", "Returns unused cached memory to the device.");
+        nb::arg("device").none() = "cpu", "Returns unused cached memory to the device.");
     m.def("set_per_process_memory_fraction", set_memory_fraction, nb::arg("fraction"),
-          nb::arg("device") = "cpu",
+          nb::arg("device").none() = "cpu",
           "Limits the allocator to a part of the device's memory, above 0 and at most 1 "
           "(ValueError).");
 }
@@ -250,7 +252,7 @@ void bind_device(nb::module_ &m)
     bind_memory_calls(m);
     m.def("version", [] { return nb::str(sp_version()); }, "The version of the library.");
     m.def(
-        "device", [](nb::handle d) { return Device{device_of(d)}; }, nb::arg("name") = "cpu",
+        "device", [](nb::handle d) { return Device{device_of(d)}; }, nb::arg("name").none() = "cpu",
         "The device of that name: \"cpu\", \"cuda:0\", or \"null\", one simulated accelerator. A "
         "Device is returned as it is.");
     m.def(
@@ -259,7 +261,7 @@ void bind_device(nb::module_ &m)
     m.def("device_count", device_count, "The number of open devices; the cpu is always open.");
     m.def(
         "synchronize", [](nb::handle d) { check(synchronize(device_of(d))); },
-        nb::arg("device") = "cpu",
+        nb::arg("device").none() = "cpu",
         "Waits until everything submitted to any stream of the device has completed. Raises the "
         "Error of a command of this thread that has failed.");
 }

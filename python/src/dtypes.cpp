@@ -116,6 +116,8 @@ static nb::object name_of_numpy(nb::handle dtype)
 sp_dtype dtype_of(nb::handle object)
 {
     nb::object name = nb::borrow(object);
+    /* For NumPy None is float64. */
+    if (object.is_none()) raise_kind("a dtype", "a name such as 'float32', or NumPy's", object);
     if (!PyUnicode_Check(object.ptr())) {
         const nb::object dtype = nb::handle(numpy.dtype)(object);
         const sp_dtype known = dtype_of_numpy(dtype);

@@ -149,9 +149,15 @@ void event_wait(const Event &event, nb::handle timeout)
                         [&](int64_t ns) { return sp_event_synchronize_for(event.handle, ns); }));
 }
 
-double elapsed_ms(const Event &start, const Event &end)
+const Event &event_of(nb::handle object, const char *what)
+{
+    return instance_of<Event>(object, what, "an Event");
+}
+
+double elapsed_ms(const Event &start, const EventArgument &given)
 {
     int64_t ns;
+    const Event &end = event_of(given, "end");
     event_wait(start, nb::none());
     event_wait(end, nb::none());
     check(unlocked([&] { return sp_event_elapsed(start.handle, end.handle, &ns); }));
@@ -187,14 +193,14 @@ EventObject record_event(const Stream &stream, nb::handle given)
 {
     nb::object event = nb::borrow(given);
     if (given.is_none()) event = nb::cast(new Event(false), nb::rv_policy::take_ownership);
-    check(sp_event_record(instance_of<Event>(event, "event", "an Event").handle, stream.handle));
+    check(sp_event_record(event_of(event, "event").handle, stream.handle));
     return nb::borrow<EventObject>(event);
 }
 
 void bind_stream_class(nb::module_ &m)
 {
     nb::class_<Stream>(m, "Stream", "An in-order queue of commands on a device.")
-        .def("__init__", new_stream, nb::arg("device") = "cpu",
+        .def("__init__", new_stream, nb::arg("device").none() = "cpu",
              "A stream of the device's pool, leased until the object is forgotten.")
         .def(
             "synchronize",
@@ -217,12 +223,15 @@ void bind_stream_class(nb::module_ &m)
             "query", [](const Stream &s) { return is_done(sp_stream_query(s.handle)); },
             "Whether everything submitted has completed.")
         .def(
-            "wait_event", [](const Stream &s, const Event &e) { stream_wait(s.handle, e); },
+            "wait_event",
+            [](const Stream &s, const EventArgument &e) {
+                stream_wait(s.handle, event_of(e, "event"));
+            },
             nb::arg("event"), "Later commands of the stream wait, on the device, for the event.")
         .def(
             "wait_stream",
-            [](const Stream &s, const Stream &other) {
-                const nb::object event = record_event(other, nb::none());
+            [](const Stream &s, const StreamArgument &other) {
+                const nb::object event = record_event(stream_of(other), nb::none());
                 stream_wait(s.handle, nb::cast<const Event &>(event));
             },
             nb::arg("stream"),
@@ -248,16 +257,16 @@ void bind_stream_calls(nb::module_ &m)
     nb::class_<Scope>(m, "stream",
                       "`with streampool.stream(s):` makes `s` the thread's current stream of its "
                       "device.")
-        .def(nb::init<nb::object>(), nb::arg("stream"))
+        .def(nb::init<nb::object>(), nb::arg("stream").none())
         .def("__enter__", enter_scope)
         .def("__exit__", [](nb::handle_t<Scope> scope, const nb::args &) {
             EnteredScopes::of_thread().leave(scope);
         });
     nb::class_<EnteredScopes>(m, "EnteredScopes", "The scopes that a thread has entered.");
     m.def("current_stream", current_stream, nb::rv_policy::take_ownership,
-          nb::arg("device") = "cpu", "The calling thread's current stream of the device.");
+          nb::arg("device").none() = "cpu", "The calling thread's current stream of the device.");
     m.def("default_stream", default_stream, nb::rv_policy::take_ownership,
-          nb::arg("device") = "cpu",
+          nb::arg("device").none() = "cpu",
           "The default stream of the device, which is the main thread's.");
     m.def(
         "release_current_thread_slot",
@@ -276,8 +285,12 @@ Event::Event(bool enable_timing)
 void bind_stream(nb::module_ &m)
 {
     nb::class_<Event>(m, "Event", "A recorded point of a stream.")
-        .def(nb::init<bool>(), nb::arg("enable_timing") = false,
-             "With `enable_timing` records also take the time.")
+        .def(
+            "__init__",
+            [](Event *self, const BoolArgument &with_timing) {
+                new (self) Event(truth_of(with_timing));
+            },
+            nb::arg("enable_timing") = false, "With `enable_timing` records also take the time.")
         .def(
             "record",
             [](const Event &e, nb::handle stream) {

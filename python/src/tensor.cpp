@@ -57,10 +57,10 @@ SizesObject sizes_object(const int64_t *sizes, uint32_t rank)
 }
 
 TensorObject axis_view(const Tensor &tensor, sp_status (*make)(sp_tensor, int64_t, sp_tensor *),
-                       int64_t axis)
+                       const IntArgument &axis)
 {
     sp_tensor handle;
-    check(make(tensor.handle, axis, &handle));
+    check(make(tensor.handle, integer_of(axis, "axis"), &handle));
     return tensor_object(handle);
 }
 
@@ -120,11 +120,12 @@ nb::any read_numbers(const Tensor &tensor)
 }
 
 /* start, count, step, as of range(). */
-TensorObject axis_slice(const Tensor &tensor, int64_t axis, int64_t start, int64_t count,
-                        int64_t step)
+TensorObject axis_slice(const Tensor &tensor, const IntArgument &axis, const IntArgument &start,
+                        const IntArgument &count, const IntArgument &step)
 {
     sp_tensor handle;
-    check(sp_tensor_slice(tensor.handle, axis, start, count, step, &handle));
+    check(sp_tensor_slice(tensor.handle, integer_of(axis, "axis"), integer_of(start, "start"),
+                          integer_of(count, "count"), integer_of(step, "step"), &handle));
     return tensor_object(handle);
 }
 
@@ -159,17 +160,19 @@ void bind_views(nb::class_<Tensor> &c)
         "A view whose dimension i is dimension axes[i]. ValueError if one is missing.");
     c.def(
         "transpose",
-        [](const Tensor &t, int64_t axis, int64_t other) {
+        [](const Tensor &t, const IntArgument &axis, const IntArgument &other) {
             sp_tensor handle;
-            check(sp_tensor_transpose(t.handle, axis, other, &handle));
+            check(sp_tensor_transpose(t.handle, integer_of(axis, "axis"),
+                                      integer_of(other, "other"), &handle));
             return tensor_object(handle);
         },
         nb::arg("axis") = -2, nb::arg("other") = -1, "A view with two dimensions exchanged.");
     c.def(
         "select",
-        [](const Tensor &t, int64_t axis, int64_t index) {
+        [](const Tensor &t, const IntArgument &axis, const IntArgument &index) {
             sp_tensor handle;
-            check(sp_tensor_select(t.handle, axis, index, &handle));
+            check(sp_tensor_select(t.handle, integer_of(axis, "axis"), integer_of(index, "index"),
+                                   &handle));
             return tensor_object(handle);
         },
         nb::arg("axis"), nb::arg("index"),
@@ -180,11 +183,15 @@ void bind_views(nb::class_<Tensor> &c)
           "fewer.");
     c.def(
         "squeeze",
-        [](const Tensor &t, int64_t axis) { return axis_view(t, sp_tensor_squeeze, axis); },
+        [](const Tensor &t, const IntArgument &axis) {
+            return axis_view(t, sp_tensor_squeeze, axis);
+        },
         nb::arg("axis"), "A view without a dimension of size 1. ValueError for another size.");
     c.def(
         "unsqueeze",
-        [](const Tensor &t, int64_t axis) { return axis_view(t, sp_tensor_unsqueeze, axis); },
+        [](const Tensor &t, const IntArgument &axis) {
+            return axis_view(t, sp_tensor_unsqueeze, axis);
+        },
         nb::arg("axis"), "A view with one more dimension of size 1.");
     c.def(
         "view_as",
@@ -193,7 +200,7 @@ void bind_views(nb::class_<Tensor> &c)
             check(sp_tensor_view_as(t.handle, dtype_of(dtype), &handle));
             return tensor_object(handle);
         },
-        nb::arg("dtype"),
+        nb::arg("dtype").none(),
         "The same bytes as elements of another dtype. ValueError if that has another size.");
 }
 
@@ -218,9 +225,11 @@ void bind_copies(nb::class_<Tensor> &c)
         "The tensor itself, or a contiguous copy.");
     c.def(
         "copy_",
-        [](nb::handle_t<Tensor> self, const Tensor &source) {
+        [](nb::handle_t<Tensor> self, const TensorArgument &source) {
             const Tensor &t = nb::cast<const Tensor &>(self);
-            check(unlocked([&] { return sp_tensor_copy(t.handle, source.handle); }));
+            const Tensor &from = instance_of<Tensor>(
+                source, "source", "a Tensor, which streampool.tensor() makes of an array");
+            check(unlocked([&] { return sp_tensor_copy(t.handle, from.handle); }));
             return nb::borrow<TensorObject>(self);
         },
         nb::arg("source"),
@@ -235,7 +244,7 @@ void bind_copies(nb::class_<Tensor> &c)
             check(unlocked([&] { return sp_tensor_to(t.handle, wanted, &handle); }));
             return same_or_new(self, handle);
         },
-        nb::arg("device"), "The tensor itself, or a contiguous copy on the device.");
+        nb::arg("device").none(), "The tensor itself, or a contiguous copy on the device.");
     c.def("read", read, "A copy of the elements as a NumPy array; of bfloat16 as uint16.");
     c.def(
         "cast",
@@ -245,7 +254,7 @@ void bind_copies(nb::class_<Tensor> &c)
             check(unlocked([&] { return sp_cast(t.handle, wanted, &handle); }));
             return tensor_object(handle);
         },
-        nb::arg("dtype"),
+        nb::arg("dtype").none(),
         "The elements as another dtype, rounded as by ONNX Cast. TypeError for what is no dtype.");
 }
 
@@ -334,6 +343,12 @@ void bind_tensor(nb::module_ &m)
         "lacks), ValueError (shapes, axes, dtypes that differ), IndexError, Error "
         "(an operator has no kernel for a dtype), MemoryError; what reads elements "
         "also raises the Error that a command has failed with.");
+    c.def(
+        "__init__",
+        [](Tensor *, const nb::args &, const nb::kwargs &) {
+            raise_type("streampool.tensor() makes a Tensor of an array");
+        },
+        "Not for calls: streampool.tensor() makes a Tensor of an array.");
     c.def_prop_ro(
         "shape",
         [](const Tensor &t) {

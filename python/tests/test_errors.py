@@ -234,6 +234,40 @@ def test_a_closed_model_raises(x):
     assert "closed" in repr(model)
 
 
+def wrong_arguments():
+    """(text, call), each with one argument of another type."""
+    x, stream, event = streampool.tensor(np.float32([[1, 2]])), streampool.Stream(), streampool.Event()
+    for use in (streampool.device, streampool.Stream, x.to, streampool.synchronize, streampool.empty_cache,
+                streampool.current_stream, streampool.memory_stats):
+        for device in (None, 3):
+            yield "a device is a Device or its name", lambda use=use, device=device: use(device)
+    for wrong in ("a", 1.5):
+        yield "axis is an integer", lambda wrong=wrong: x.select(wrong, 0)
+        yield "index is an integer", lambda wrong=wrong: x.select(0, wrong)
+        yield "other is an integer", lambda wrong=wrong: x.transpose(0, wrong)
+        yield "start is an integer", lambda wrong=wrong: x.slice(0, wrong, 1)
+        yield "step is an integer", lambda wrong=wrong: x.slice(0, 0, 1, wrong)
+        for use in (x.squeeze, x.unsqueeze):
+            yield "axis is an integer", lambda use=use, wrong=wrong: use(wrong)
+    yield "source is a Tensor, which streampool.tensor", lambda: x.copy_(np.float32([[1, 2]]))
+    for use in (x.cast, x.view_as):
+        yield "a dtype is a name such as 'float32'", lambda use=use: use(None)
+    yield r"streampool.tensor\(\) makes a Tensor of an array", lambda: streampool.Tensor([1.0])
+    yield "event is an Event", lambda: stream.wait_event(stream)
+    yield "stream is a Stream", lambda: stream.wait_stream(event)
+    yield "stream is a Stream", lambda: streampool.stream(None)
+    yield "end is an Event", lambda: event.elapsed_time(3)
+    yield "kind is a string", lambda: streampool.Device(3)
+    yield "fraction is a number", lambda: streampool.set_per_process_memory_fraction("all")
+
+
+def test_an_argument_of_another_type_is_named():
+    for text, call in wrong_arguments():
+        with pytest.raises(TypeError, match=f"^{text}.*") as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
 def of_a_closed_device():
     device = streampool.Device("null")
     device.close()
