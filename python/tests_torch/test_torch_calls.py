@@ -44,6 +44,18 @@ def linear():
     return module, streampool.torch.compile(module, torch.randn(2, 4))
 
 
+def test_a_tensor_of_the_package_is_taken_by_all_calls():
+    for dtype in (torch.float32, torch.bfloat16, torch.bool, torch.int64):
+        x = torch.tensor([[1, 0], [2, 3]]).to(dtype)
+        f = streampool.torch.compile(nn.Flatten(0), x, dynamic_batch=False)
+        own = streampool.from_dlpack(x) if dtype != torch.bool else streampool.tensor(x.numpy())
+        for value in (own, own.to("null")):
+            for result in (f(value), f(input=value), f.submit(value).result(), f.submit(input=value).result()):
+                assert isinstance(result, torch.Tensor) and torch.equal(result, x.flatten())
+    with pytest.raises(TypeError, match="'input' is int64; the tensor given is float32"):
+        f.submit(streampool.tensor(np.float32([[1, 0], [2, 3]])))
+
+
 def test_the_package_alone_does_not_import_torch():
     code = "import streampool, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

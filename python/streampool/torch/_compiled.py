@@ -70,7 +70,7 @@ class CompiledModule:
         """Computes the module's result for tensors, in the form of the example inputs, and waits.
 
         Inputs are contiguous, of the example's dtypes and on the CPU; others than contiguous ones are
-        copied. Results are new tensors, in the structure of the module's own, without gradients.
+        copied, and so is a streampool.Tensor. Results are new tensors, in the structure of the module's own, without gradients.
         With tensors on the GPU that the module was compiled for, the results are there too: the call
         returns at once, and PyTorch's current stream is ordered behind it.
         Raises TypeError (form, dtype, device), ValueError (shapes, constants), MemoryError, Error.

@@ -8,6 +8,8 @@ import typing
 
 import torch
 
+from .._core import Tensor
+
 _SCALARS = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device,
             torch.layout, torch.memory_format)
 ALLOWED = "tensors, numbers, strings, None, and tuples, lists and dicts of these"
@@ -104,9 +106,18 @@ def _take_node(tree, value, tensors):
         take(child, own, tensors)
 
 
+def _of_streampool(value):
+    """A copy on the host, also of bfloat16, which NumPy lacks."""
+    if value.dtype == "bfloat16":
+        return torch.from_dlpack(value.to("cpu")).clone()
+    return torch.from_numpy(value.numpy())
+
+
 def take(tree, value, tensors):
     """Appends the tensors of a value of the same structure. TypeError, ValueError for another one."""
     if isinstance(tree, Leaf):
+        if isinstance(value, Tensor):
+            value = _of_streampool(value)
         if not isinstance(value, torch.Tensor):
             raise TypeError(f"input '{tree.name}' is of type {_type_name(value)}; it was compiled as a "
                             "tensor")
