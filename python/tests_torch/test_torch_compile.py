@@ -206,6 +206,14 @@ def test_an_operator_that_the_library_lacks_is_named():
     assert isinstance(info.value.__cause__, streampool.Error)
 
 
+def test_a_dtype_that_an_operator_lacks_is_no_matter_of_the_batch():
+    module = Returns(lambda x: x + x)
+    for options in ({}, {"dynamic_batch": False}):
+        with pytest.raises(CompileError, match=r"Add.* for type bool; convert the input .* help\(streampool.ops.Add\)") as info:
+            streampool.torch.compile(module, torch.zeros(3, 4, dtype=torch.bool), **options)
+        assert "dynamic_batch" not in str(info.value)
+
+
 def test_what_the_exporter_takes_for_a_constant_is_found():
     module = Returns(lambda x: x * 2 if len(x) > 3 else x)
     with pytest.raises(CompileError, match="does not give the module's results: 'output'"):
@@ -295,6 +303,9 @@ def test_bad_arguments():
             (linear, (object(),), TypeError, "'input' is of type object"),
             (linear, torch.empty(3, 4, device="meta"), TypeError, "on meta"),
             (nn.Linear(4, 2, device="meta"), x, TypeError, "'weight' of the module is on meta"),
+            (linear, x.to_sparse(), TypeError, "'input' has the layout torch.sparse_coo; give it as .to_dense"),
+            (linear, torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), TypeError, "'input' is quantized; .*dequantize"),
+            (linear, x.to(torch.complex64), TypeError, "'input' is complex64, .*view_as_real"),
             (linear, torch.empty(0, 4), ValueError, "batch of the example is empty"),
             (nn.ReLU(), torch.tensor(1.0), ValueError, "no example input has a dimension")]:
         with pytest.raises(error, match=text):

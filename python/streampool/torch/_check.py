@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results of a compiled module against the module's own."""
 import functools
+import re
 
 import torch
 
-from .._errors import Error
+from .._errors import Error, Status
 from ._errors import CompileError
 
 # Relative to the largest magnitude of the output, by the significant bits of its dtype. An output of
@@ -69,23 +70,33 @@ def _difference(name, got, want, exact):
     return f"'{name}': {_describe(got, want)}"
 
 
+def _hint(error, examples):
+    """What to do about a failure of the exported module; `error` None: it has other results."""
+    lacks = re.search(r"not supported: (\w+) version .* (?:for|of) type \w+$", str(error))
+    if lacks:
+        return f"; convert the input in the module to a dtype that help(streampool.ops.{lacks[1]}) tells"
+    if len(examples) == 1 or getattr(error, "status", None) == Status.UNSUPPORTED:
+        return ""
+    return "; compile the module with dynamic_batch=False if its code fixes the batch"
+
+
 def check(run, exported, what, exact):
     """Compares the outputs of `run(inputs)` for each example. CompileError if they differ.
 
     `exact()`: the module's results in double precision, an Exact or None; called if they are needed.
     """
-    hint = "; compile the module with dynamic_batch=False if its code fixes the batch"
     exact = functools.lru_cache(exact)
     for example, (inputs, wanted) in enumerate(exported.examples):
         shapes = ", ".join(str(list(tensor.shape)) for tensor in inputs)
         place = f"{what}, exported, on inputs of the shapes {shapes}"
-        end = hint if len(exported.examples) > 1 else ""
         try:
             outputs = run(inputs)
         except Error as error:
-            raise CompileError(f"{place}: {error}{end}", error.status) from error
+            hint = _hint(error, exported.examples)
+            raise CompileError(f"{place}: {error}{hint}", error.status) from error
         for output, (name, got, want) in enumerate(zip(exported.names, outputs, wanted)):
             difference = _difference(name, got, want,
                                      lambda: exact() and exact().of(example, output, want))
             if difference is not None:
-                raise CompileError(f"{place} does not give the module's results: {difference}{end}")
+                hint = _hint(None, exported.examples)
+                raise CompileError(f"{place} does not give the module's results: {difference}{hint}")

@@ -31,6 +31,19 @@ def _call_of(example_inputs, example_kwargs):
                     "tuple of positional arguments or a dict of keyword arguments")
 
 
+def _require_plain(names, tensors):
+    """What no input of a model can be, before the exporter fails for a reason of its own."""
+    for name, tensor in zip(names, tensors):
+        what = f"example input '{name}'"
+        if tensor.layout != torch.strided:
+            raise TypeError(f"{what} has the layout {tensor.layout}; give it as .to_dense()")
+        if tensor.is_quantized:
+            raise TypeError(f"{what} is quantized; give it as .dequantize()")
+        if tensor.is_complex():
+            raise TypeError(f"{what} is {str(tensor.dtype).removeprefix('torch.')}, which no input can be: give "
+                            "real and imaginary parts, as of torch.view_as_real")
+
+
 def _require_cpu(module, tensors):
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.device.type != "cpu":
@@ -96,6 +109,7 @@ def compile(module: torch.nn.Module, example_inputs: typing.Any, *, example_kwar
     if not arguments.tensors:
         raise TypeError("the example inputs have no tensor")
     _require_cpu(module, arguments.tensors)
+    _require_plain(arguments.names, arguments.tensors)
     exported = export(module, arguments, batch_of(arguments, dynamic_batch))
     arguments.tensors = None  # they are not needed again
     compiled = CompiledModule(what, _load(exported, what, device, options), arguments, exported)
