@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures as exceptions, by kind, with the library's message."""
 import copy
+import ctypes
 import errno
 import os
 import pickle
@@ -115,14 +116,38 @@ def test_a_wrong_shape_is_a_value_error_with_the_librarys_message(linear):
         linear(np.zeros((1,) * 9, np.float32))
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="no class of Python has a buffer")
+class _Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("function", ctypes.c_void_p)]
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("size", ctypes.c_int), ("item_size", ctypes.c_int),
+                ("flags", ctypes.c_uint), ("slots", ctypes.POINTER(_Slot))]
+
+
+def _class_whose_buffer_asks_for_its_length():
+    """Before Python 3.12 no class has a method for its buffer. The slot for it (1) gets PyObject_Size,
+    which ignores all arguments but the first and returns -1 with the exception of __len__."""
+    size = ctypes.cast(ctypes.pythonapi.PyObject_Size, ctypes.c_void_p)
+    slots = (_Slot * 2)(_Slot(1, size), _Slot(0, None))
+    is_base_type = 1 << 10
+    make = ctypes.pythonapi.PyType_FromSpec
+    make.restype = ctypes.py_object
+    return make(ctypes.byref(_Spec(b"tests.Sized", 0, 0, is_base_type, slots)))
+
+
+def _output_that_raises(error):
+    def fail(self, *flags):
+        raise error
+    if sys.version_info >= (3, 12):
+        return type("Output", (), {"__buffer__": fail})()
+    return type("Output", (_class_whose_buffer_asks_for_its_length(),), {"__len__": fail})()
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt("Ctrl-C"), MemoryError("none left"), RuntimeError("its own")])
 def test_an_exception_of_an_outputs_buffer_stays_what_it_is(error, x):
-    class Output:
-        def __buffer__(self, flags):
-            raise error
     with pytest.raises(type(error), match=str(error)):
-        streampool.load(onnx_writer.linear()).run(x, (Output(),))
+        streampool.load(onnx_writer.linear()).run(x, (_output_that_raises(error),))
 
 
 @pytest.mark.parametrize("is_known", [False, True])
