@@ -10,7 +10,7 @@
 /* The comments list the bindings in order; the last one is written. look_up_pack_f32 has
  * sp_pack_constants. */
 #define SP_FUSED_KERNEL_LIST(X)                                                                    \
-    X(row_norm_f32)          /* x, epsilon, scale if has_scale, bias if has_bias, y */             \
+    X(row_norm_f32)  /* x, epsilon, scale if has_scale, bias if has_bias, addend if has_addend, y */ \
     X(row_affine_f32)        /* x, mean, factor, scale, bias, y */                                 \
     X(erf_gate_f32)          /* x, y: y = x * (erf(x / divisor) + addend) * factor */              \
     X(clip_gate_f32)         /* x, y: y = x * clip(x + addend, low, high) / divisor */             \
@@ -21,14 +21,16 @@
     X(look_up_pack_f32) /* b, table */                                                             \
     X(attention_f32)    /* query, key, value, mask if has_mask, condition if has_condition, y */
 
-/* Of each row of x: d = x - mean(x) if is_centred, else x; y = activation(d / sqrt(mean(d * d) +
- * epsilon) * scale + bias), each operation rounded. Epsilon is one number, scale and bias have one
- * for each element of a row. */
+/* Of each row of x, or of x + addend: d = x - mean(x) if is_centred, else x; y = activation(d /
+ * sqrt(mean(d * d) + epsilon) * scale + bias), each operation rounded. Epsilon is one number, scale
+ * and bias have one for each element of a row. Row r of the addend begins at r / block * outer + r %
+ * block * inner. */
 typedef struct sp_row_norm_constants {
     int64_t rows, extent;
+    int64_t addend_block, addend_outer, addend_inner;
     bool is_centred;
     bool by_reciprocal; /* d * (1 / sqrt(...)) */
-    bool has_scale, has_bias;
+    bool has_scale, has_bias, has_addend;
     uint8_t activation; /* sp_activation */
 } sp_row_norm_constants;
 
@@ -102,7 +104,7 @@ typedef struct sp_attention_constants {
 } sp_attention_constants;
 
 #define SP_FUSED_CONSTANTS_LIST(X)                                                                 \
-    X(sp_row_norm_constants, 24)                                                                   \
+    X(sp_row_norm_constants, 48)                                                                   \
     X(sp_row_affine_constants, 16)                                                                 \
     X(sp_gate_constants, 40)                                                                       \
     X(sp_look_up_constants, 40)                                                                    \

@@ -178,7 +178,10 @@ static sp_status plan_build(sp_plan_builder *builder)
     if (!builder->request->is_unfused) SP_TRY(sp__plan_fuse(builder));
     if (builder->request->is_blocked) SP_TRY(sp__plan_block(builder));
     if (builder->request->is_strided) SP_TRY(sp__plan_stride(builder));
-    if (!builder->request->is_unfused) SP_TRY(sp__plan_fuse_attention(builder));
+    if (!builder->request->is_unfused) {
+        SP_TRY(sp__plan_fuse_attention(builder));
+        SP_TRY(sp__plan_fuse_addends(builder));
+    }
     find_narrow(builder);
     SP_TRY(sp__plan_finish_packings(builder));
     return sp__plan_place(builder);

@@ -61,6 +61,10 @@ sp_status sp__plan_fuse_look_up(sp_plan_builder *builder);
  * pass of its own, behind sp__plan_stride if that is done. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_fuse_attention(sp_plan_builder *builder);
 
+/* Removes each Add whose sum only a normalisation of rows reads, which adds instead
+ * (sp_row_norm_constants). A pass of its own, behind sp__plan_stride. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__plan_fuse_addends(sp_plan_builder *builder);
+
 /* "Gemm" and "Relu" to "Gemm+Relu", the name of a fused step. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more);
 

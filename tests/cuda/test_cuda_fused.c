@@ -126,12 +126,18 @@ static void check_row_norm(uint64_t seed)
 {
     data_random random = {seed};
     const int64_t extent = pick(&random, 1, seed % 5 == 0 ? 9000 : 300);
-    const sp_row_norm_constants k = {.rows = pick(&random, 0, 40),
+    const int64_t rows = pick(&random, 0, 40), block = pick(&random, 1, 8);
+    const int64_t blocks = (rows + block - 1) / block;
+    const sp_row_norm_constants k = {.rows = rows,
                                      .extent = extent,
+                                     .addend_block = block,
+                                     .addend_outer = extent,
+                                     .addend_inner = blocks * extent,
                                      .is_centred = pick(&random, 0, 3) > 0,
                                      .by_reciprocal = pick(&random, 0, 1) != 0,
                                      .has_scale = pick(&random, 0, 2) > 0,
                                      .has_bias = pick(&random, 0, 2) > 0,
+                                     .has_addend = pick(&random, 0, 1) != 0,
                                      .activation = (uint8_t)pick(&random, 0, 4)};
     fused_call call = {.kernel = SP_KERNEL_ID_row_norm_f32,
                        .constants = &k,
@@ -144,6 +150,9 @@ static void check_row_norm(uint64_t seed)
     spoil(&random, call.operands[0], k.rows * extent);
     if (k.has_scale) call.operands[call.operand_count++] = floats_of(&random, extent);
     if (k.has_bias) call.operands[call.operand_count++] = floats_of(&random, extent);
+    if (k.has_addend) {
+        call.operands[call.operand_count++] = floats_of(&random, blocks * block * extent);
+    }
     check(&call);
 }
 

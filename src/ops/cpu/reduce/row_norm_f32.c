@@ -90,7 +90,7 @@ static SP_ALWAYS_INLINE void normalize_row(const float *x, int64_t n, float mean
 
 typedef struct norm_call {
     const sp_row_norm_constants *constants;
-    const float *scale, *bias; /* or NULL */
+    const float *scale, *bias, *addend; /* or NULL */
     float epsilon;
 } norm_call;
 
@@ -124,6 +124,36 @@ static SP_ALWAYS_INLINE void norm_rows(const norm_call *call, const float *x, co
     sp_activate(call->constants->activation, y, 1, 0, rows * n);
 }
 
+/* The sums of rows from `row` on, in y. */
+static void add_rows(const norm_call *call, const float *x, int64_t row, int64_t rows, float *y)
+{
+    const sp_row_norm_constants *k = call->constants;
+    const int64_t n = k->extent;
+    const sp_vector none = sp_vector_splat(0);
+    for (int64_t r = row; r < row + rows; r++, x += n, y += n) {
+        const float *addend = call->addend + r / k->addend_block * k->addend_outer +
+                              r % k->addend_block * k->addend_inner;
+        for (int64_t i = 0; i < n; i += SP_VECTOR) {
+            const sp_vector_part part = sp_vector_range(0, n - i);
+            const sp_vector a = sp_vector_load_part(x + i, part, none);
+            sp_vector_store_first(y + i, n - i, a + sp_vector_load_part(addend + i, part, none));
+        }
+    }
+}
+
+/* Rows of x, or of sums, which are normalised where they are added. */
+static SP_ALWAYS_INLINE void norm_rows_at(const norm_call *call, const float *x, int64_t row,
+                                          const int rows, float *y)
+{
+    const int64_t at = row * call->constants->extent;
+    if (call->addend == NULL) {
+        norm_rows(call, x + at, rows, y + at);
+        return;
+    }
+    add_rows(call, x + at, row, rows, y + at);
+    norm_rows(call, y + at, rows, y + at);
+}
+
 sp_status SP_KERNEL(row_norm_f32)(const sp_tile *tile)
 {
     const sp_row_norm_constants *k = tile->constants;
@@ -132,13 +162,12 @@ sp_status SP_KERNEL(row_norm_f32)(const sp_tile *tile)
     norm_call call = {.constants = k, .epsilon = *(const float *)tile->bindings[1]};
     if (k->has_scale) call.scale = tile->bindings[next++];
     if (k->has_bias) call.bias = tile->bindings[next++];
+    if (k->has_addend) call.addend = tile->bindings[next++];
     float *y = tile->bindings[next];
     const int64_t first = sp_tile_first(tile, 0);
     const int64_t last = sp_tile_end(tile, 0, k->rows);
     int64_t row = first;
-    for (; row + ROWS <= last; row += ROWS) {
-        norm_rows(&call, x + row * k->extent, ROWS, y + row * k->extent);
-    }
-    for (; row < last; row++) norm_rows(&call, x + row * k->extent, 1, y + row * k->extent);
+    for (; row + ROWS <= last; row += ROWS) norm_rows_at(&call, x, row, ROWS, y);
+    for (; row < last; row++) norm_rows_at(&call, x, row, 1, y);
     return SP_OK;
 }

@@ -83,33 +83,10 @@ SP_CUDA_KERNEL(row_affine_f32, sp_row_affine_constants)
 
 /* ---- by the statistics of rows ---- */
 
-/* The mean of a row, and of the squared distances from a number. */
-SP_CUDA_FUNCTION sp_f32 sp_row_mean(const sp_lane_place &place, const float *x, int64_t n,
-                                    bool is_there, sp_f32 *pool)
-{
-    const sp_f32 sum = sp_lane_reduce(
-        place, n, is_there, sp_f32(0.0f), pool, [&](sp_f32 lane, int64_t i) { return lane + x[i]; },
-        [](sp_f32 a, sp_f32 b) { return a + b; });
-    return sum / (float)n;
-}
-
-SP_CUDA_FUNCTION sp_f32 sp_row_variance(const sp_lane_place &place, const float *x, int64_t n,
-                                        sp_f32 shift, bool is_there, sp_f32 *pool)
-{
-    const sp_f32 sum = sp_lane_reduce(
-        place, n, is_there, sp_f32(0.0f), pool,
-        [&](sp_f32 lane, int64_t i) {
-            const sp_f32 distance = sp_f32(x[i]) - shift;
-            return lane + distance * distance;
-        },
-        [](sp_f32 a, sp_f32 b) { return a + b; });
-    return sum / (float)n;
-}
-
 /* A row that is kept, and one of a slot of lanes: what both have, for the kernels. */
 struct sp_slot_row {
     const sp_lane_place &place;
-    const float *x;
+    const float *x, *addend; /* the latter or nullptr */
     int64_t extent;
     bool is_there;
     sp_f32 *pool;
@@ -118,17 +95,36 @@ struct sp_slot_row {
     {
         return sp_is_first_lane(place);
     }
+    __device__ __forceinline__ void add(const float *to_all)
+    {
+        addend = to_all;
+    }
+    __device__ __forceinline__ sp_f32 value(int64_t i) const
+    {
+        return addend ? sp_f32(x[i]) + addend[i] : sp_f32(x[i]);
+    }
+    template <class Map> __device__ __forceinline__ sp_f32 mean_of(Map map)
+    {
+        const sp_f32 sum = sp_lane_reduce(
+            place, extent, is_there, sp_f32(0.0f), pool,
+            [&](sp_f32 lane, int64_t i) { return lane + map(value(i)); },
+            [](sp_f32 a, sp_f32 b) { return a + b; });
+        return sum / (float)extent;
+    }
     __device__ __forceinline__ sp_f32 mean()
     {
-        return sp_row_mean(place, x, extent, is_there, pool);
+        return mean_of([](sp_f32 value) { return value; });
     }
     __device__ __forceinline__ sp_f32 variance(sp_f32 shift)
     {
-        return sp_row_variance(place, x, extent, shift, is_there, pool);
+        return mean_of([&](sp_f32 value) {
+            const sp_f32 distance = value - shift;
+            return distance * distance;
+        });
     }
     template <class Body> __device__ __forceinline__ void each(Body body) const
     {
-        sp_lane_each(place, extent, [&](int64_t i) { body(i, sp_f32(x[i])); });
+        sp_lane_each(place, extent, [&](int64_t i) { body(i, value(i)); });
     }
     template <class Body> __device__ __forceinline__ void each_index(Body body) const
     {
@@ -143,6 +139,10 @@ template <class Kept> struct sp_register_row {
     __device__ __forceinline__ bool is_first() const
     {
         return kept.thread == 0;
+    }
+    __device__ __forceinline__ void add(const float *to_all)
+    {
+        kept.add(to_all);
     }
     __device__ __forceinline__ sp_f32 mean()
     {
@@ -189,7 +189,8 @@ SP_CUDA_FUNCTION void sp_each_norm_row(const float *x, int64_t rows, int64_t ext
     }
     sp_each_lane_row(rows, extent, false,
                      [&](const sp_lane_place &place, int64_t row, bool is_there) {
-                         sp_slot_row of = {place, x + (is_there ? row * extent : 0), extent,
+                         sp_slot_row of = {place,  x + (is_there ? row * extent : 0),
+                                           nullptr, extent,
                                            is_there, pool};
                          body(of, row, is_there);
                      });
@@ -235,12 +236,17 @@ SP_CUDA_KERNEL(norm_f32, sp_norm_constants)
 struct sp_row_norm_body {
     const sp_row_norm_constants &k;
     sp_f32 epsilon;
-    const float *scale, *bias;
+    const float *scale, *bias, *addend;
     float *y;
 
     template <class Row>
     __device__ __forceinline__ void operator()(Row &of, int64_t row, bool is_there) const
     {
+        if (addend) {
+            int64_t outer = is_there ? row : 0;
+            const int64_t inner = sp_take_coordinate(&outer, k.addend_block);
+            of.add(addend + outer * k.addend_outer + inner * k.addend_inner);
+        }
         sp_f32 mean = 0.0f;
         if (k.is_centred) mean = of.mean();
         const sp_f32 deviation = sp_sqrt(of.variance(mean) + epsilon);
@@ -265,7 +271,8 @@ SP_CUDA_KERNEL(row_norm_f32, sp_row_norm_constants)
     int next = 2;
     const float *scale = k.has_scale ? (const float *)bindings.at[next++] : nullptr;
     const float *bias = k.has_bias ? (const float *)bindings.at[next++] : nullptr;
-    const sp_row_norm_body body = {k, *(const float *)bindings.at[1], scale, bias,
+    const float *addend = k.has_addend ? (const float *)bindings.at[next++] : nullptr;
+    const sp_row_norm_body body = {k,    *(const float *)bindings.at[1], scale, bias, addend,
                                    (float *)bindings.at[next]};
     sp_each_norm_row((const float *)bindings.at[0], k.rows, k.extent, pool, body);
 }

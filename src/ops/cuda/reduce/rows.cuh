@@ -25,6 +25,14 @@ template <int warps, int count> struct sp_kept_row {
         for (int i = 0; i < count; i++) values[i] = has(i) ? x[thread + i * threads] : 0.0f;
     }
 
+    __device__ __forceinline__ void add(const float *x)
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++) {
+            if (has(i)) values[i] = values[i] + x[thread + i * threads];
+        }
+    }
+
     /* body(index, value) for each element. */
     template <class Body> __device__ __forceinline__ void each(Body body) const
     {
