@@ -10,10 +10,11 @@
 /* The comments list the bindings in order; the last one is written. look_up_pack_f32 has
  * sp_pack_constants. */
 #define SP_FUSED_KERNEL_LIST(X)                                                                    \
-    X(row_norm_f32)  /* x, epsilon, scale if has_scale, bias if has_bias, addend if has_addend, y */ \
-    X(row_affine_f32)        /* x, mean, factor, scale, bias, y */                                 \
-    X(erf_gate_f32)          /* x, y: y = x * (erf(x / divisor) + addend) * factor */              \
-    X(clip_gate_f32)         /* x, y: y = x * clip(x + addend, low, high) / divisor */             \
+    X(row_norm_f32)   /* x, epsilon, scale if has_scale, bias if has_bias, addend if has_addend, y \
+                       */                                                                          \
+    X(row_affine_f32) /* x, mean, factor, scale, bias, y */                                        \
+    X(erf_gate_f32)   /* x, y: y = x * (erf(x / divisor) + addend) * factor */                     \
+    X(clip_gate_f32)  /* x, y: y = x * clip(x + addend, low, high) / divisor */                    \
     X(hard_sigmoid_gate_f32) /* x, y: y = x * clip(scale * x + addend, 0, 1) */                    \
     X(softplus_gate_f32)     /* x, y: y = x * tanh(softplus(x)) */                                 \
     X(tanh_gate_f32)    /* x, y: y = x * (factor * (addend + tanh(scale * (x + cube x x x)))) */   \
@@ -23,8 +24,8 @@
 
 /* Of each row of x, or of x + addend: d = x - mean(x) if is_centred, else x; y = activation(d /
  * sqrt(mean(d * d) + epsilon) * scale + bias), each operation rounded. Epsilon is one number, scale
- * and bias have one for each element of a row. Row r of the addend begins at r / block * outer + r %
- * block * inner. */
+ * and bias have one for each element of a row. Row r of the addend begins at r / block * outer + r
+ * % block * inner. */
 typedef struct sp_row_norm_constants {
     int64_t rows, extent;
     int64_t addend_block, addend_outer, addend_inner;

@@ -83,6 +83,10 @@ typedef struct sp_gemm_constants {
     bool is_b_constant; /* b is a weight of a model, which no kernel writes */
     bool is_half;       /* of a narrow product: c and y have the type of its operands, too */
     uint8_t rounding;   /* sp_rounding of a and b, which are f32; b is not packed */
+    /* sp_pack_format of y, which is a's: y is packed as the left operand of another product, of
+     * f32. Rows are whole lines and columns whole groups of that format, and the activation is none
+     * or Relu. Only of products of two packed operands. */
+    uint8_t y_format;
     uint32_t batch_rank;
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
     int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];

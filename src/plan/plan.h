@@ -153,6 +153,7 @@ typedef struct sp_plan_request {
      */
     bool pools_any_size;
     sp_precision precision; /* of products with constant matrices and convolutions. Other bits */
+    bool packs_left;        /* of all of these products (sp_op_call). For tests */
     bool is_strided; /* steps read and write by strides what would be copied; the same bits. For the
                         CPU: no other device has the kernel */
 } sp_plan_request;

@@ -65,6 +65,10 @@ sp_status sp__plan_fuse_attention(sp_plan_builder *builder);
  * (sp_row_norm_constants). A pass of its own, behind sp__plan_stride. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_fuse_addends(sp_plan_builder *builder);
 
+/* Removes each packing of the left operand of a narrow product that another one has computed, which
+ * writes its result packed instead. A pass of its own. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__plan_fuse_packed(sp_plan_builder *builder);
+
 /* "Gemm" and "Relu" to "Gemm+Relu", the name of a fused step. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Norm(Add(a, b)), as behind each part of a transformer: the norm adds while it reads, so the sum is
- * neither written nor read (docs/decisions/0093). One operand lies in rows one after the other, the
- * other one by two strides of rows, which a transposed batch has. Changes no bit. */
+/* Norm(Add(a, b)), as behind each part of a transformer: the norm adds while it reads, so the sum
+ * is neither written nor read (docs/decisions/0093). One operand lies in rows one after the other,
+ * the other one by two strides of rows, which a transposed batch has. Changes no bit. */
 #include "base/macros.h"
 #include "plan/plan_fuse.h"
 #include "plan/plan_strides.h"
@@ -31,12 +31,13 @@ static void dims_append(row_dims *rows, int64_t count, int64_t stride)
     rows->strides[rows->rank++] = stride;
 }
 
-/* Rows of `extent` neighbouring elements; false if the view is of no such rows, or they have more than
- * two strides. */
+/* Rows of `extent` neighbouring elements; false if the view is of no such rows, or they have more
+ * than two strides. */
 static bool find_rows(const sp_view *view, int64_t extent, row_strides *out)
 {
     const uint32_t last = view->rank - 1;
-    if (view->first != 0 || view->strides[last] != 1 || view->dims[last] % extent != 0) return false;
+    if (view->first != 0 || view->strides[last] != 1 || view->dims[last] % extent != 0)
+        return false;
     row_dims rows = {0};
     for (uint32_t i = 0; i < last; i++) dims_append(&rows, view->dims[i], view->strides[i]);
     dims_append(&rows, view->dims[last] / extent, extent);

@@ -227,6 +227,7 @@ static sp_op_call node_call(sp_plan_builder *builder, const sp_graph_node *node)
     }
     sp_op_call call = sp__graph_node_call(node, inputs, outputs);
     call.precision = builder->request->precision;
+    call.packs_left = builder->request->packs_left;
     return call;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums that only a normalisation reads, which it adds itself: which ones, and that the bits are those
- * of two steps, on every instruction set. */
+/* Sums that only a normalisation reads, which it adds itself: which ones, and that the bits are
+ * those of two steps, on every instruction set. */
 #include "plan/plan_fuse.h"
 
 #include <math.h>
@@ -53,9 +53,12 @@ static void add_sum(const sum_graph *g, writer *graph)
 
 static const sp_graph *load(const sum_graph *g)
 {
-    static const char *const norm[] = {"ReduceMean s > mean",      "Sub s mean > d",
-                                       "Pow d two > square",       "ReduceMean square > spread",
-                                       "Add spread epsilon > all", "Sqrt all > root",
+    static const char *const norm[] = {"ReduceMean s > mean",
+                                       "Sub s mean > d",
+                                       "Pow d two > square",
+                                       "ReduceMean square > spread",
+                                       "Add spread epsilon > all",
+                                       "Sqrt all > root",
                                        "Div d root > y"};
     writer graph = {0};
     add_input(&graph, "x", 1, g->x.dims, (int)g->x.rank);
@@ -110,8 +113,8 @@ TEST(a_norm_adds_what_is_only_for_it)
 
 TEST(an_operand_that_is_transposed_is_read_where_it_lies)
 {
-    sum_graph g = {.x = SHAPE(5, 3, 40), .w = SHAPE(3, 5, 40), .order = {1, 0, 2},
-                   .is_transposed = true};
+    sum_graph g = {
+        .x = SHAPE(5, 3, 40), .w = SHAPE(3, 5, 40), .order = {1, 0, 2}, .is_transposed = true};
     check_sum(&g, 3, 0, 0);
     g.is_swapped = true;
     check_sum(&g, 4, 0, 0);
@@ -140,8 +143,8 @@ TEST(random_sums_have_the_bits_of_two_steps)
 /* Not those of whole rows. */
 TEST(other_operands_are_added_before)
 {
-    sum_graph g = {.x = SHAPE(4, 6, 30), .w = SHAPE(30, 4, 6), .order = {1, 2, 0},
-                   .is_transposed = true};
+    sum_graph g = {
+        .x = SHAPE(4, 6, 30), .w = SHAPE(30, 4, 6), .order = {1, 2, 0}, .is_transposed = true};
     check_sum(&g, 6, 0, 1); /* the copy has rows */
     g = (sum_graph){.x = SHAPE(4, 6, 30), .w = SHAPE(6, 1)};
     check_sum(&g, 7, 1, 0);

@@ -10,17 +10,17 @@
 
 /* A rounded operand in chunks. */
 typedef struct SP_OF(narrow_matrix) {
-    const SP_NARROW_TYPE *at;
+    SP_NARROW_TYPE *at;
     int64_t chunk_stride;
 } SP_OF(narrow_matrix);
 
 static SP_OF(narrow_matrix) SP_OF(narrow_matrix_of)(const void *at, int64_t lines)
 {
-    return (SP_OF(narrow_matrix)){at, (lines + LINES - 1) / LINES * LINES * STEPS};
+    return (SP_OF(narrow_matrix)){(SP_NARROW_TYPE *)(uintptr_t)at,
+                                  (lines + LINES - 1) / LINES * LINES * STEPS};
 }
 
-static const SP_NARROW_TYPE *SP_OF(narrow_at)(const SP_OF(narrow_matrix) * m, int64_t line,
-                                              int64_t depth)
+static SP_NARROW_TYPE *SP_OF(narrow_at)(const SP_OF(narrow_matrix) * m, int64_t line, int64_t depth)
 {
     const int64_t step = depth % STEPS ^ line % LINES * PART;
     return m->at + depth / STEPS * m->chunk_stride + line * STEPS + step;
@@ -92,7 +92,12 @@ static void SP_OF(narrow_row)(const sp_tile *tile, bool is_packed, int64_t row, 
         }
         sp_activate(k->activation, sums, 1, LINES, count);
         for (int64_t i = 0; i < count; i++) {
-            SP_OF(narrow_store)(y, row * k->columns + n + i, k->is_half, sums[i]);
+            if (k->y_format == SP_PACK_NONE) {
+                SP_OF(narrow_store)(y, row * k->columns + n + i, k->is_half, sums[i]);
+            } else {
+                const SP_OF(narrow_matrix) m = SP_OF(narrow_matrix_of)(y, k->rows);
+                *SP_OF(narrow_at)(&m, row, n + i) = SP_NARROW_ROUND(sums[i]);
+            }
         }
     }
 }

@@ -179,6 +179,16 @@ SP_CUDA_FUNCTION void sp_store_rounded(sp_tensor_tf32, const float4 &x, char *to
                     sp_tensor_tf32::round(x.z), sp_tensor_tf32::round(x.w)};
 }
 
+/* Two elements. */
+template <class E> SP_CUDA_FUNCTION void sp_store_rounded(E, float low, float high, char *to)
+{
+    *(uint32_t *)to = sp_round_pair(E(), low, high);
+}
+SP_CUDA_FUNCTION void sp_store_rounded(sp_tensor_tf32, float low, float high, char *to)
+{
+    *(uint2 *)to = {sp_tensor_tf32::round(low), sp_tensor_tf32::round(high)};
+}
+
 #else
 
 /* A lane's rows and columns. */
@@ -260,6 +270,13 @@ template <class E> SP_CUDA_FUNCTION void sp_store_rounded(E, const float4 &x, ch
     auto *at = (typename E::type *)to;
     const float values[] = {x.x, x.y, x.z, x.w};
     for (int i = 0; i < 4; i++) at[i] = E::round(values[i]);
+}
+
+template <class E> SP_CUDA_FUNCTION void sp_store_rounded(E, float low, float high, char *to)
+{
+    auto *at = (typename E::type *)to;
+    at[0] = E::round(low);
+    at[1] = E::round(high);
 }
 
 #endif

@@ -216,9 +216,22 @@ SP_CUDA_FUNCTION void sp_narrow_store(void *to, int64_t at, float value)
 /* Outputs of a row, from the thread's first column on: the elements of c and of y, and how many
  * there are. */
 struct sp_narrow_row {
-    int64_t c, y;
+    int64_t row, c, y;
     int columns;
 };
+
+/* Two columns of a packed result. */
+template <class E>
+SP_CUDA_FUNCTION void sp_narrow_store_packed(const sp_gemm_constants &k, void *y, int64_t row,
+                                             int64_t column, float first, float second)
+{
+    constexpr int steps = SP_NARROW_BYTES / E::bytes, part = 16 / E::bytes;
+    const int64_t chunk = column / steps;
+    const int step = (int)(column % steps);
+    char *line = (char *)y + (chunk * k.rows + row) * SP_NARROW_BYTES;
+    sp_store_rounded(E(), first, second,
+                     line + sp_narrow_part(step / part, row) * 16 + step % part * E::bytes);
+}
 
 template <class E> struct sp_narrow_output {
     const sp_gemm_constants &k;
@@ -232,7 +245,7 @@ template <class E> struct sp_narrow_output {
     __device__ __forceinline__ sp_narrow_row find_row(int i, int most) const
     {
         const int64_t r = row + i, rest = r < k.rows ? k.columns - column : 0;
-        return {r * k.c_row + column * k.c_column, r * k.columns + column,
+        return {r, r * k.c_row + column * k.c_column, r * k.columns + column,
                 rest < most ? (int)rest : most};
     }
 
@@ -257,6 +270,10 @@ template <class E> struct sp_narrow_output {
         if (k.activation == SP_ACTIVATION_RELU) {
             first = sp_store(sp_reluf(first));
             second = sp_store(sp_reluf(second));
+        }
+        if (!is_half && k.y_format != SP_PACK_NONE) {
+            sp_narrow_store_packed<E>(k, y, at.row, column + j, first, second);
+            return;
         }
         if (!is_half && is_wide) {
             *(float2 *)((float *)y + at.y + j) = {first, second};
@@ -319,7 +336,8 @@ SP_CUDA_FUNCTION void sp_narrow_finish_plain_rows(const sp_narrow_output<E> &out
                 first = sp_store(sp_reluf(first));
                 second = sp_store(sp_reluf(second));
             }
-            *(float2 *)(to + j * 8) = {first, second};
+            if (k.y_format == SP_PACK_NONE) *(float2 *)(to + j * 8) = {first, second};
+            else sp_narrow_store_packed<E>(k, output.y, row, output.column + j * 8, first, second);
         }
     }
 }
