@@ -34,7 +34,8 @@ SP_API sp_status sp_tensor_create(sp_device device, sp_dtype dtype, uint32_t ran
                                   const int64_t *shape, sp_tensor *out);
 
 /* The same with a copy of `bytes` bytes at `data`: the elements in order, of exactly that size. The
- * data is not needed afterwards. Needs no stream, and waits for earlier commands only if they use
+ * data is not needed afterwards. Needs no stream. Waits for earlier commands of
+ * the thread's stream only if they use 32 such tensors, or 8 MiB in tensors of about that size, or
  * all memory that there may be. */
 SP_API sp_status sp_tensor_from_host(sp_device device, sp_dtype dtype, uint32_t rank,
                                      const int64_t *shape, const void *data, uint64_t bytes,

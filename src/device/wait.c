@@ -194,15 +194,17 @@ sp_status sp__point_wait(sp_point point, uint64_t deadline_ns)
 #define CHECK_INTERVAL_NS 20000000
 
 /* Asks the program whether the wait goes on. What the check does may wait too: for that the access
- * is one that the thread has open, and there is no check. */
+ * is one that the thread has open, and there is no check. One that is set meanwhile is for then. */
 static sp_status check_ask(sp_thread_record *record)
 {
     const sp_wait_check check = record->check;
+    void *const ctx = record->check_ctx;
     record->check = NULL;
     sp_fetch_add_relaxed(&record->open_accesses, 1);
-    const sp_status status = check(record->check_ctx);
+    const sp_status status = check(ctx);
     sp_fetch_sub_relaxed(&record->open_accesses, 1);
     record->check = check;
+    record->check_ctx = ctx;
     if (SP_UNLIKELY(sp_fork_is_child())) return sp__fail(SP_FORKED, "a forked child waits no more");
     if (status == SP_OK) return SP_OK;
     return sp__fail(status, "the wait for a host access was ended by the thread's check");

@@ -125,7 +125,17 @@ static sp_block *cache_acquire(sp_allocator *allocator, uint32_t stream, uint32_
     return block;
 }
 
-/* The newest block whose points have passed, of the first UNUSED_LOOKS. */
+/* Is there no room for one more block of the class? */
+static bool cache_is_full(const sp_stream_cache *cache, uint32_t size_class)
+{
+    const sp_block *first = cache->first[size_class];
+    const uint32_t count = cache->count[size_class];
+    return first != NULL &&
+           (count >= CACHE_BLOCKS || count * first->bytes >= CACHE_BYTES_PER_CLASS);
+}
+
+/* The newest block whose points have passed, of the first UNUSED_LOOKS; NULL if there is none, or
+ * another thread is inside. */
 static sp_block *cache_acquire_unused(sp_allocator *allocator, uint32_t stream, uint32_t size_class)
 {
     sp_stream_cache *cache = cache_of(allocator, stream);
@@ -142,13 +152,27 @@ static sp_block *cache_acquire_unused(sp_allocator *allocator, uint32_t stream, 
     return NULL;
 }
 
+/* The oldest block, if the cache is full of the class. */
+static sp_block *cache_acquire_oldest(sp_allocator *allocator, uint32_t stream, uint32_t size_class)
+{
+    sp_stream_cache *cache = cache_of(allocator, stream);
+    if (!cache_enter(cache)) return NULL;
+    sp_block *block = NULL;
+    if (cache_is_full(cache, size_class)) {
+        sp_block **link = &cache->first[size_class];
+        while ((*link)->next != NULL) link = &(*link)->next;
+        block = *link;
+        cache_remove(cache, link);
+    }
+    cache_leave(cache);
+    return block;
+}
+
 static bool cache_release(sp_allocator *allocator, uint32_t stream, sp_block *block)
 {
     sp_stream_cache *cache = cache_of(allocator, stream);
     if (!cache_enter(cache)) return false;
-    const uint32_t count = cache->count[block->size_class];
-    const bool has_room =
-        count < CACHE_BLOCKS && (count == 0 || count * block->bytes < CACHE_BYTES_PER_CLASS);
+    const bool has_room = !cache_is_full(cache, block->size_class);
     if (has_room) {
         block->next = cache->first[block->size_class];
         cache->first[block->size_class] = block;
@@ -293,16 +317,22 @@ static void count_shared_acquire(sp_allocator *allocator, const sp_block *block)
     sp_fetch_add_relaxed(&allocator->shared.allocations, (uint64_t)1);
 }
 
+/* From the pools, or unused from another stream's cache; NULL if there is none. */
+static sp_block *block_acquire_ready(sp_allocator *allocator, const sp_block_wish *wish)
+{
+    sp_block *block = sp__pool_acquire(allocator, wish->size_class, wish->own);
+    if (block == NULL) return cache_steal(allocator, wish->size_class); /* which counts it */
+    count_shared_acquire(allocator, block);
+    pools_trim(allocator);
+    return block;
+}
+
 static SP_NOINLINE sp_status block_acquire_slow(sp_allocator *allocator, const sp_block_wish *wish,
                                                 sp_block **out)
 {
-    const uint32_t size_class = wish->size_class;
-    *out = sp__pool_acquire(allocator, size_class, wish->own);
-    if (*out == NULL) {
-        *out = cache_steal(allocator, size_class);
-        if (*out != NULL) return SP_OK; /* counted by cache_steal */
-        SP_TRY(sp__slab_block(allocator, wish, out));
-    }
+    *out = block_acquire_ready(allocator, wish);
+    if (*out != NULL) return SP_OK;
+    SP_TRY(sp__slab_block(allocator, wish, out));
     count_shared_acquire(allocator, *out);
     pools_trim(allocator);
     return SP_OK;
@@ -328,12 +358,16 @@ sp_status sp__allocator_acquire(sp_allocator *allocator, uint64_t bytes, sp_queu
 }
 
 sp_status sp__allocator_acquire_unused(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
-                                       sp_block **out)
+                                       bool is_bounded, sp_block **out)
 {
     sp_block_wish wish = {0};
     SP_TRY(wish_set_size(bytes, &wish));
     const uint32_t home = queue != NULL ? queue->index : 0;
     *out = queue != NULL ? cache_acquire_unused(allocator, home, wish.size_class) : NULL;
+    if (*out == NULL) *out = block_acquire_ready(allocator, &wish);
+    if (*out == NULL && queue != NULL && is_bounded) {
+        *out = cache_acquire_oldest(allocator, home, wish.size_class);
+    }
     if (*out == NULL) SP_TRY(block_acquire_slow(allocator, &wish, out));
     sp__frontier_become_origin(&(*out)->frontier);
     (*out)->home = home;

@@ -103,11 +103,12 @@ void sp__allocator_close(sp_allocator *allocator);
  * that stream. NULL: for use anywhere at once, with an empty frontier. */
 sp_status sp__allocator_acquire(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
                                 sp_block **out);
-/* The same, and all points of the block have passed: memory to use now, for which nothing is waited
- * for but other memory once there is no more. `queue`: the stream whose cache is looked into and
- * receives the block afterwards; may be NULL. */
+/* The same, and all points of the block have passed: memory to use now. `queue`: the stream whose
+ * cache is looked into and receives the block afterwards; may be NULL. With `is_bounded`, if that
+ * cache is full of used blocks of the class, and there is no unused one, the oldest of them: its
+ * point passes first. */
 sp_status sp__allocator_acquire_unused(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
-                                       sp_block **out);
+                                       bool is_bounded, sp_block **out);
 /* The same for use anywhere. `is_spare`: an optional request, for which nothing is waited for and
  * nothing is reclaimed. */
 sp_status sp__allocator_acquire_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,

@@ -5,6 +5,7 @@
 
 #include "base/delay.h"
 #include "base/error.h"
+#include "device/thread_record.h"
 #include "device/wait.h"
 #include "runtime/checker.h"
 #include "runtime/current_stream.h"
@@ -127,12 +128,18 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
     return storage_create(on, block, bytes, is_tracked, out);
 }
 
-sp_status sp__storage_create_unused(sp_rt_device *device, uint64_t bytes, sp_storage *out)
+sp_status sp__storage_create_for_host(sp_rt_device *device, uint64_t bytes, sp_storage *out)
 {
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    /* A wait for the stream might be one for the thread itself. */
+    const bool may_wait =
+        !sp__thread_is_inside_callback(record) && sp_load_relaxed(&record->open_accesses) == 0;
     sp_stream_ref stream = {0};
     (void)sp__current_stream_peek(device, &stream);
     sp_block *block;
-    SP_TRY(sp__allocator_acquire_unused(&device->allocator, bytes, stream.queue, &block));
+    SP_TRY(
+        sp__allocator_acquire_unused(&device->allocator, bytes, stream.queue, may_wait, &block));
     return storage_create(device, block, bytes, true, out);
 }
 

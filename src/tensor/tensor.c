@@ -125,7 +125,7 @@ static sp_status tensor_create(sp_device device, sp_dtype dtype, uint32_t rank,
     SP_TRY(sp__tensor_acquire(&tensor));
     const uint64_t bytes = sp__layout_bytes(&layout);
     sp_storage storage;
-    const sp_status status = is_for_host ? sp__storage_create_unused(on, bytes, &storage)
+    const sp_status status = is_for_host ? sp__storage_create_for_host(on, bytes, &storage)
                                          : sp_storage_create(device, bytes, NULL, &storage);
     if (status != SP_OK) {
         sp__tensor_forget(tensor);

@@ -18,7 +18,7 @@ typedef struct sp_rt_tensor {
     sp_layout layout;
 } sp_rt_tensor;
 
-/* As sp_tensor_create, for elements that the host writes next, which waits for no stream. */
+/* As sp_tensor_create, for elements that the host writes next (sp__storage_create_for_host). */
 sp_status sp__tensor_create_for_host(sp_device device, sp_dtype dtype, uint32_t rank,
                                      const int64_t *shape, sp_tensor *out);
 

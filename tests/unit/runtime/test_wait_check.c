@@ -146,4 +146,37 @@ TEST(a_check_may_wait_but_not_for_what_follows_the_access)
     runtime_end();
 }
 
+typedef struct nested_check {
+    patience outer, inner;
+} nested_check;
+
+static sp_status set_another(void *ctx)
+{
+    nested_check *self = ctx;
+    CHECK_OK(sp_thread_set_wait_check(lose_patience, &self->inner));
+    CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+    return lose_patience(&self->outer);
+}
+
+TEST(a_check_that_is_set_inside_of_one_is_for_then)
+{
+    runtime_begin();
+    gate blocker;
+    nested_check self = {.outer = {.last = 4}, .inner = {.last = 1}};
+    const sp_stream stream = new_stream();
+    const sp_storage storage = held_storage(&blocker, stream);
+    void *data;
+    CHECK_OK(sp_thread_set_wait_check(set_another, &self));
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ, &data), SP_CANCELLED);
+    CHECK_EQ_U64(self.outer.calls, 4);
+    CHECK_EQ_U64(self.inner.calls, 0);
+    CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+    gate_open(&blocker);
+    CHECK_EQ_INT(first_other(storage, 1), -1);
+    CHECK_OK(sp_storage_release(storage));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
 TEST_MAIN
