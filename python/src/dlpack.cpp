@@ -68,7 +68,7 @@ void delete_imported(Imported *imported)
     delete imported;
 }
 
-void drain_imported(Completed *completed)
+void release_imported(Completed *completed)
 {
     delete_imported(static_cast<Imported *>(completed));
 }
@@ -135,7 +135,7 @@ uint64_t bytes_of(const sp_dlpack_view &view)
 TensorObject import_capsule(nb::handle object, nb::handle device, nb::handle stream)
 {
     /* This thread may be faster than the drainer, which waits for the interpreter's lock. */
-    if (is_much_waiting()) memory_list()->drain();
+    if (is_much_waiting()) memory_list()->take(nb::list());
     const sp_dlpack_import_options options = options_of(device, stream);
     Capsule capsule = {object, false};
     auto imported = std::make_unique<Imported>();
@@ -143,7 +143,7 @@ TensorObject import_capsule(nb::handle object, nb::handle device, nb::handle str
         raise_kind("the result of __dlpack__()", "a capsule", object);
     }
     void *pointer = capsule.take();
-    imported->drain = drain_imported;
+    imported->release = release_imported;
     imported->managed.version = {SP_DLPACK_MAJOR, SP_DLPACK_MINOR};
     imported->managed.manager_ctx = imported.get();
     imported->managed.deleter = push_imported;

@@ -75,7 +75,7 @@ class Run
 
 /* The part of a run that is pushed: it keeps the Python object of the run, by its future. */
 struct RunLink : Completed {
-    Run *run;
+    Run *run; /* until it is pushed */
     PyObject *future;
     sp_py_completion_list *list; /* a reference for the push */
 };
@@ -86,10 +86,19 @@ namespace
 CompletionList *the_default_list;
 CompletionList *the_memory_list; /* process-wide: one interpreter */
 
-void drain_run(Completed *completed)
+RunLink *link_of(PyObject *future, sp_py_completion_list *list)
+{
+    auto *link = new RunLink();
+    link->future = nb::borrow(future).release().ptr();
+    link->list = list;
+    return link;
+}
+
+/* Appends the future of a run to `into`, which ends the link. */
+void take_run(Completed *completed, nb::handle into)
 {
     auto *link = static_cast<RunLink *>(completed);
-    nb::handle(link->future).attr("_complete")();
+    if (PyList_Append(into.ptr(), link->future) != 0) throw nb::python_error();
     Py_DECREF(link->future);
     delete link;
 }
@@ -112,10 +121,7 @@ void Run::on_complete(void *ctx, sp_status status)
 /* Of a run that has started; nothing fails here, since the run uses the arrays. */
 void Run::watch(RunLink *link)
 {
-    link->drain = drain_run;
     link->run = this;
-    link->future = nb::borrow(future).release().ptr();
-    link->list = list;
     sp_py_completion_list_retain(list);
     if (sp_future_on_complete(handle, on_complete, link) == SP_OK) return;
     /* No memory for a callback: this thread waits in its place. */
@@ -128,7 +134,7 @@ void Run::submit(const On &on, Start start, CompletionList &to, nb::handle pytho
 {
     list = to.list;
     future = python_future.ptr();
-    auto link = std::make_unique<RunLink>();
+    std::unique_ptr<RunLink> link(link_of(future, list));
     on.check_call(unlocked(start));
     watch(link.release()); /* from here on other threads may finish the run */
 }
@@ -207,21 +213,40 @@ CompletionList::CompletionList() : list(sp_py_completion_list_create())
     }
 }
 
-void CompletionList::drain()
+void CompletionList::take(const nb::list &into)
 {
     std::exception_ptr first;
-    sp_py_completion *node = sp_py_completion_list_take(list);
-    while (node != nullptr) {
-        auto *completed = reinterpret_cast<Completed *>(node);
-        node = node->next;
+    const auto try_to = [&](Completed *completed, auto step) {
         try {
-            completed->drain(completed);
+            step(completed);
         } catch (...) {
             if (first == nullptr) first = std::current_exception();
             sp_py_completion_list_push(list, &completed->link);
         }
+    };
+    sp_py_completion *node = sp_py_completion_list_take(list), *runs = nullptr;
+    while (node != nullptr) {
+        auto *completed = reinterpret_cast<Completed *>(node);
+        node = node->next;
+        if (completed->release != nullptr) {
+            try_to(completed, completed->release);
+        } else {
+            completed->link.next = runs;
+            runs = &completed->link;
+        }
+    }
+    while (runs != nullptr) {
+        auto *completed = reinterpret_cast<Completed *>(runs);
+        runs = runs->next;
+        try_to(completed, [&](Completed *run) { take_run(run, into); });
     }
     if (first != nullptr) std::rethrow_exception(first);
+}
+
+void CompletionList::put_back(const nb::list &from)
+{
+    for (nb::handle future : from) sp_py_completion_list_push(list, &link_of(future.ptr(), list)->link);
+    from.attr("clear")();
 }
 
 CompletionList *default_list()
@@ -289,7 +314,11 @@ void bind_future(nb::module_ &m)
     nb::class_<CompletionList>(m, "CompletionList", "Where submitted runs are found when done.")
         .def(nb::init<>())
         .def("fileno", [](const CompletionList &l) { return sp_py_completion_list_fd(l.list); })
-        .def("drain", &CompletionList::drain, "Completes the futures whose runs are done.")
+        .def("take", &CompletionList::take, nb::arg("into"),
+             "Appends the futures whose runs are done to a list, the first one last, and gives memory "
+             "back.")
+        .def("put_back", &CompletionList::put_back, nb::arg("futures"),
+             "For the next take; the list is empty then.")
         .def("wake", [](CompletionList &l) { sp_py_completion_list_wake(l.list); })
         .def(
             "forward",

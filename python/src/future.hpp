@@ -14,11 +14,13 @@ namespace py
 
 class Run;
 
-/* What a library's thread pushes. A thread with the interpreter's lock drains it, which ends it
- * unless it throws: a run's future is completed, with its callbacks. */
+/* What a library's thread pushes. A thread with the interpreter's lock takes it. */
 struct Completed {
     sp_py_completion link; /* first */
-    void (*drain)(Completed *self);
+    /* Of memory: gives it back and ends this, unless it throws. NULL: a run, whose future is
+     * completed by Python: a thread in a callback may be ended with the interpreter, which no frame
+     * of C++ below it survives. */
+    void (*release)(Completed *self) = nullptr;
 };
 
 class CompletionList
@@ -32,9 +34,11 @@ class CompletionList
     CompletionList(const CompletionList &) = delete;
     CompletionList &operator=(const CompletionList &) = delete;
 
-    /* Drains all that was pushed. What an exception ends before its end, as that of a signal
-     * handler may anywhere, is pushed again; the first exception is thrown behind the others. */
-    void drain();
+    /* Takes all that was pushed: appends the futures of runs, the newest first. What fails is pushed
+     * again; the first exception is thrown behind the others. */
+    void take(const nanobind::list &into);
+    /* Pushes the futures again, and empties the list. */
+    void put_back(const nanobind::list &from);
     sp_py_completion_list *const list;
 };
 

@@ -117,6 +117,13 @@ class SignalCheck
     bool is_raised = false;
 };
 
+/* Whether what a signal handler has raised ended the thread's last unlocked_read. */
+inline bool &was_interrupted()
+{
+    static thread_local bool was;
+    return was;
+}
+
 /* A call that may wait for elements of a Tensor, without the lock. If what a signal handler has
  * raised ended the wait, that is Python's current exception, and check() throws it. */
 template <class Call> sp_status unlocked_read(Call call)
@@ -124,6 +131,7 @@ template <class Call> sp_status unlocked_read(Call call)
     Unlocked scope;
     const SignalCheck signals(scope);
     const sp_status status = call();
+    was_interrupted() = signals.has_raised();
     return signals.has_raised() ? SP_CANCELLED : status;
 }
 

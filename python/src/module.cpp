@@ -79,6 +79,10 @@ NB_MODULE(_core_of_process, m)
     py::bind_batch_inference(m);
     py::bind_future(m);
     m.def("close_guard", close_guard);
+    m.def(
+        "was_interrupted", [] { return bool(py::was_interrupted()); },
+        "Of a call that failed: whether by what a signal handler has raised while it waited for a "
+        "Tensor.");
     m.def("after_fork", sp_py_guard_after_fork);
 }
 

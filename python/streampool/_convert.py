@@ -63,10 +63,17 @@ def _of_numpy(array):
     return array, name
 
 
+def _raise_of_handler(value):
+    """Within `except`: raises again what a signal handler has raised while a Tensor was waited for."""
+    if isinstance(value, _core.Tensor) and _core.was_interrupted():
+        raise  # noqa: PLE0704
+
+
 def _of_dlpack(value):
     try:
         return _of_numpy(np.from_dlpack(value))
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        _raise_of_handler(value)
         tensor = from_dlpack(value)  # a dtype that NumPy lacks
         return tensor.read(), tensor.dtype
 
@@ -75,6 +82,7 @@ def _capsule_of(value, **stream):
     try:
         return value.__dlpack__(max_version=(1, 0), **stream)
     except TypeError:  # of a library before DLPack 1.0
+        _raise_of_handler(value)
         return value.__dlpack__(**stream)
 
 
@@ -124,6 +132,7 @@ def array_of(value, what: str):
         try:
             return _of_dlpack(value)
         except (BufferError, RuntimeError, TypeError, ValueError):
+            _raise_of_handler(value)
             if not hasattr(value, "__array__"):
                 raise
     if hasattr(value, "__array__"):

@@ -148,12 +148,26 @@ _drainer = None
 _is_ending = False
 
 
+def _complete_all(completions):
+    """Completes the futures whose runs are done. What an exception ends before its end, as that of a
+    signal handler may anywhere, is found again."""
+    done = []
+    try:
+        completions.take(done)
+        while done:
+            done[-1]._complete()
+            done.pop()
+    finally:
+        if done:
+            completions.put_back(done)
+
+
 def _drain_until_the_end():
     while not _is_ending:
         _core.wait_for_drain()
         try:
-            _core.memory_list.drain()
-            _core.default_list.drain()
+            _core.memory_list.take([])
+            _complete_all(_core.default_list)
         except BaseException:  # SystemExit in a callback; the base class logs other exceptions
             _log.exception("exception in a callback of a future")
 
@@ -217,7 +231,7 @@ class _Reader:
 
     def __call__(self):
         try:
-            self._completions.drain()
+            _complete_all(self._completions)
         except (KeyboardInterrupt, SystemExit):  # it ends the loop, and its frames keep this object
             self._completions.forward(_core.default_list)
             raise

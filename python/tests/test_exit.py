@@ -56,6 +56,11 @@ async def main():
     await asyncio.sleep(0.01)
 asyncio.run(main())
 """,
+    "a callback that does not end": """
+def endless(future):
+    while True: pass
+short.submit(x).add_done_callback(endless)
+""",
     "exit by an exception": """
 for _ in range(4): start(lambda: long(wide))
 time.sleep(0.01)
@@ -68,7 +73,7 @@ ROUNDS = count_of(25, 4)
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_process_ends_in_order(name):
-    """8 programs x 25 exits at full scale: 200."""
+    """9 programs x 25 exits at full scale: 200."""
     def leave(i):
         pause = f"\ntime.sleep({0.002 * (i % 5)})\n"
         code = PREPARE + PROGRAMS[name].replace("raise SystemExit", pause.strip() + "\nraise SystemExit")

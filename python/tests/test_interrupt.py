@@ -126,10 +126,43 @@ def a_handler_reads_what_the_main_thread_waits_for():
     assert (value.numpy() == 1).all() and (seen[0] == 1).all()
 
 
+def handlers_use_tensors_while_the_main_thread_waits():
+    """Several times, and return; then one raises what the package itself catches of conversions."""
+    device = "null"
+    model = streampool.load(onnx_writer.unary("Neg", "float32", ["n", "n"]))
+    with streampool.stream(streampool.Stream(device)):
+        value = streampool.tensor(np.ones((512, 512), np.float32), device=device)
+        same = streampool.tensor(np.eye(512, dtype=np.float32), device=device)
+        for _ in range(200):
+            value = value @ same
+    small = streampool.tensor(np.float32([1]))
+    seen = []
+    signal.signal(signal.SIGALRM, lambda *_: seen.append((small + 1).item()))
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    assert (value.numpy() == 1).all()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert len(seen) > 2 and set(seen) == {2}
+    for error in (ValueError, RuntimeError, BufferError, AttributeError):  # NumPy asks again after TypeError
+        def fail(*_):
+            raise error("of the handler")
+        for call in (lambda: model.submit(waited), lambda: streampool.batch_inference(model, [waited]),
+                     lambda: streampool.tensor(waited), lambda: streampool.from_dlpack(waited)):
+            with streampool.stream(streampool.Stream(device)):
+                waited = value
+                for _ in range(200):
+                    waited = waited @ same
+            signal.signal(signal.SIGALRM, fail)
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(error, match="of the handler"):
+                call()
+            streampool.synchronize(device)
+
+
 @pytest.mark.parametrize("name", ["waits_for_streams_and_events_end", "a_wait_for_a_device_ends",
                                   "waits_for_elements_of_the_null_device_end",
                                   "waits_for_elements_that_the_thread_computes_end",
-                                  "a_handler_reads_what_the_main_thread_waits_for"])
+                                  "a_handler_reads_what_the_main_thread_waits_for",
+                                  "handlers_use_tensors_while_the_main_thread_waits"])
 def test_of_waits_for_work_of_minutes(name):
     """In a process of its own, which ends without them."""
     assert run_python(f"""

@@ -79,6 +79,8 @@ class CompiledModule:
             try:
                 arrays = tuple([tensor.numpy() for tensor in args])
             except (AttributeError, RuntimeError, TypeError):  # it requires a gradient, is on a GPU ...
+                if _core.was_interrupted() and any(isinstance(a, _core.Tensor) for a in args):
+                    raise  # what a signal handler has raised
                 return self._call_any(args, kwargs)
         else:
             return self._call_any(args, kwargs)
