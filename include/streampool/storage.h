@@ -145,9 +145,9 @@ typedef sp_status (*sp_wait_check)(void *ctx);
  * than SP_OK ends the wait, and the call fails with it. NULL: no check, as at first.
  *
  * The check may call the library. The access that waits counts as one that the thread has open, so
- * waits for accesses that depend on it are SP_DEADLOCK. These waits have no check but one that is set
- * inside, which is forgotten when the outer one returns. It must return. Waits inside host functions
- * and callbacks have none either. Errors: SP_OUT_OF_MEMORY. */
+ * waits for accesses that depend on it are SP_DEADLOCK. These waits have no check but one that is
+ * set inside, which is forgotten when the outer one returns. It must return. Waits inside host
+ * functions and callbacks have none either. Errors: SP_OUT_OF_MEMORY. */
 SP_API sp_status sp_thread_set_wait_check(sp_wait_check check, void *ctx);
 
 /* Keeps the memory from being reused before everything submitted to `stream` until the release of

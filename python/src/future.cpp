@@ -245,7 +245,8 @@ void CompletionList::take(const nb::list &into)
 
 void CompletionList::put_back(const nb::list &from)
 {
-    for (nb::handle future : from) sp_py_completion_list_push(list, &link_of(future.ptr(), list)->link);
+    for (nb::handle future : from)
+        sp_py_completion_list_push(list, &link_of(future.ptr(), list)->link);
     from.attr("clear")();
 }
 
@@ -315,7 +316,8 @@ void bind_future(nb::module_ &m)
         .def(nb::init<>())
         .def("fileno", [](const CompletionList &l) { return sp_py_completion_list_fd(l.list); })
         .def("take", &CompletionList::take, nb::arg("into"),
-             "Appends the futures whose runs are done to a list, the first one last, and gives memory "
+             "Appends the futures whose runs are done to a list, the first one last, and gives "
+             "memory "
              "back.")
         .def("put_back", &CompletionList::put_back, nb::arg("futures"),
              "For the next take; the list is empty then.")

@@ -34,8 +34,8 @@ class CompletionList
     CompletionList(const CompletionList &) = delete;
     CompletionList &operator=(const CompletionList &) = delete;
 
-    /* Takes all that was pushed: appends the futures of runs, the newest first. What fails is pushed
-     * again; the first exception is thrown behind the others. */
+    /* Takes all that was pushed: appends the futures of runs, the newest first. What fails is
+     * pushed again; the first exception is thrown behind the others. */
     void take(const nanobind::list &into);
     /* Pushes the futures again, and empties the list. */
     void put_back(const nanobind::list &from);

@@ -138,8 +138,7 @@ sp_status sp__storage_create_for_host(sp_rt_device *device, uint64_t bytes, sp_s
     sp_stream_ref stream = {0};
     (void)sp__current_stream_peek(device, &stream);
     sp_block *block;
-    SP_TRY(
-        sp__allocator_acquire_unused(&device->allocator, bytes, stream.queue, may_wait, &block));
+    SP_TRY(sp__allocator_acquire_unused(&device->allocator, bytes, stream.queue, may_wait, &block));
     return storage_create(device, block, bytes, true, out);
 }
 

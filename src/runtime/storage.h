@@ -80,10 +80,10 @@ static inline sp_rt_storage *sp__storage_peek(sp_storage handle);
 static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
     SP_TRY_ACQUIRE(true, &storage->lock);
 
-/* A tracked storage that the host writes next. Its memory is such as no command uses any more, unless
- * the commands of the thread's stream use as much of that size as its cache has room for: then a
- * host access waits for the oldest of them. It waits for nothing if the thread is inside a host
- * function or callback, or has a host access open. Needs no stream. The device works. Errors:
+/* A tracked storage that the host writes next. Its memory is such as no command uses any more,
+ * unless the commands of the thread's stream use as much of that size as its cache has room for:
+ * then a host access waits for the oldest of them. It waits for nothing if the thread is inside a
+ * host function or callback, or has a host access open. Needs no stream. The device works. Errors:
  * SP_OUT_OF_MEMORY, SP_CLOSED. */
 sp_status sp__storage_create_for_host(sp_rt_device *device, uint64_t bytes, sp_storage *out);
 
