@@ -469,7 +469,7 @@ static const model_steps models[] = {
     {"torch_linear", 1, 1},
     {"torch_mlp", 5, 3},
     {"torch_mha", 14, 3},
-    {"torch_encoder", 39, 9},
+    {"torch_encoder", 39, 7},
 };
 
 static bool load_model(const char *name, const sp_graph **graph, sp_array inputs[MAX_PORTS])
