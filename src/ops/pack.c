@@ -33,6 +33,15 @@ uint64_t sp__pack_bytes(sp_pack_format format, int64_t depth, int64_t columns)
     return padded * whole((uint64_t)depth, f->group) * f->element_bytes;
 }
 
+bool sp__pack_is_whole(sp_pack_format format, const sp_pack_constants *matrix)
+{
+    const format_numbers *f = &formats[format];
+    const bool is_plain = matrix->is_half == 0 && matrix->block == 0 && matrix->depth_stride == 1 &&
+                          matrix->column_stride == matrix->depth;
+    return is_plain && (uint64_t)matrix->depth % f->group == 0 &&
+           (uint64_t)matrix->columns % f->padding == 0;
+}
+
 /* ---- kernels ---- */
 
 sp_kernel_id sp__pack_kernel(sp_pack_format format)

@@ -23,6 +23,10 @@ sp_kernel_id sp__pack_kernel(sp_pack_format format);
 /* Bytes of a packed matrix. */
 uint64_t sp__pack_bytes(sp_pack_format format, int64_t depth, int64_t columns);
 
+/* Is it a matrix of f32 as a product writes it, column after column of the packed one, and of whole
+ * groups and lines, so that nothing is padded? */
+bool sp__pack_is_whole(sp_pack_format format, const sp_pack_constants *matrix);
+
 static inline uint64_t sp__pack_copy_bytes(const sp_pack *pack)
 {
     return sp__pack_bytes(pack->format, pack->matrix.depth, pack->matrix.columns);

@@ -18,15 +18,6 @@ static bool is_product(sp_kernel_id kernel)
            kernel == SP_KERNEL_ID_gemm_packed_bf16;
 }
 
-/* Is it a matrix of f32 in its order, of whole groups and lines? */
-static bool is_whole(const sp_pack_constants *k, sp_pack_format format)
-{
-    const int64_t steps = SP_NARROW_BYTES / (format == SP_PACK_TF32 ? 4 : 2);
-    return k->is_half == 0 && k->block == 0 && k->depth_stride == 1 &&
-           k->column_stride == k->depth && k->depth % steps == 0 &&
-           k->columns % SP_NARROW_LINES == 0;
-}
-
 /* The product of two packed operands that writes the matrix which `packing` packs, and that nothing
  * else reads; or NULL. */
 static sp_plan_step *find_product(const sp_stride_pass *pass, const sp_plan_step *packing)
@@ -34,7 +25,7 @@ static sp_plan_step *find_product(const sp_stride_pass *pass, const sp_plan_step
     const sp_pack_constants *matrix = packing->constants;
     const sp_pack_format format = sp__pack_format_of(packing->kernel);
     const sp_plan_binding *x = &packing->bindings[0];
-    if (x->where != SP_PLACE_ARENA || !is_whole(matrix, format)) return NULL;
+    if (x->where != SP_PLACE_ARENA || !sp__pack_is_whole(format, matrix)) return NULL;
     const sp_stride_value *value = &pass->values[x->index];
     if (value->writes != 1 || value->reads != 1 || value->writer == SP_NO_STEP) return NULL;
     sp_plan_step *product = &pass->builder->steps[value->writer];
