@@ -86,12 +86,11 @@ namespace
 CompletionList *the_default_list;
 CompletionList *the_memory_list; /* process-wide: one interpreter */
 
-RunLink *link_of(PyObject *future, sp_py_completion_list *list)
+/* From now on the link keeps the future. */
+void keep_future(RunLink *link, PyObject *future, sp_py_completion_list *list)
 {
-    auto *link = new RunLink();
     link->future = nb::borrow(future).release().ptr();
     link->list = list;
-    return link;
 }
 
 /* Appends the future of a run to `into`, which ends the link. */
@@ -122,6 +121,7 @@ void Run::on_complete(void *ctx, sp_status status)
 void Run::watch(RunLink *link)
 {
     link->run = this;
+    keep_future(link, future, list);
     sp_py_completion_list_retain(list);
     if (sp_future_on_complete(handle, on_complete, link) == SP_OK) return;
     /* No memory for a callback: this thread waits in its place. */
@@ -134,7 +134,7 @@ void Run::submit(const On &on, Start start, CompletionList &to, nb::handle pytho
 {
     list = to.list;
     future = python_future.ptr();
-    std::unique_ptr<RunLink> link(link_of(future, list));
+    auto link = std::make_unique<RunLink>();
     on.check_call(unlocked(start));
     watch(link.release()); /* from here on other threads may finish the run */
 }
@@ -245,8 +245,11 @@ void CompletionList::take(const nb::list &into)
 
 void CompletionList::put_back(const nb::list &from)
 {
-    for (nb::handle future : from)
-        sp_py_completion_list_push(list, &link_of(future.ptr(), list)->link);
+    for (nb::handle future : from) {
+        auto *link = new RunLink();
+        keep_future(link, future.ptr(), list);
+        sp_py_completion_list_push(list, &link->link);
+    }
     from.attr("clear")();
 }
 
@@ -317,8 +320,7 @@ void bind_future(nb::module_ &m)
         .def("fileno", [](const CompletionList &l) { return sp_py_completion_list_fd(l.list); })
         .def("take", &CompletionList::take, nb::arg("into"),
              "Appends the futures whose runs are done to a list, the first one last, and gives "
-             "memory "
-             "back.")
+             "memory back.")
         .def("put_back", &CompletionList::put_back, nb::arg("futures"),
              "For the next take; the list is empty then.")
         .def("wake", [](CompletionList &l) { sp_py_completion_list_wake(l.list); })

@@ -66,7 +66,7 @@ def _of_numpy(array):
 def _raise_of_handler(value):
     """Within `except`: raises again what a signal handler has raised while a Tensor was waited for."""
     if isinstance(value, _core.Tensor) and _core.was_interrupted():
-        raise  # noqa: PLE0704
+        raise
 
 
 def _of_dlpack(value):

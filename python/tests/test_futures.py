@@ -201,3 +201,14 @@ def test_errors_of_the_call_and_of_the_run(linear):
     assert isinstance(future.exception(), streampool.Error)
     with pytest.raises(streampool.Error, match="out of range"):
         future.result()
+
+
+def test_a_submit_that_fails_keeps_no_future(linear):
+    def futures():
+        gc.collect()
+        return sum(isinstance(value, streampool.Future) for value in gc.get_objects())
+    before = futures()
+    for _ in range(20):
+        with pytest.raises(ValueError):
+            linear.submit(np.zeros((2, 5), np.float32))
+    assert futures() <= before

@@ -177,16 +177,15 @@ static sp_status fuse_addend(sp_stride_pass *pass, uint32_t s, const addend *of)
     return SP_OK;
 }
 
+static sp_status visit_step(sp_stride_pass *pass, uint32_t s)
+{
+    addend of;
+    const sp_plan_step *step = &pass->builder->steps[s];
+    if (step->kernel != SP_KERNEL_ID_row_norm_f32 || !match_addend(pass, step, &of)) return SP_OK;
+    return fuse_addend(pass, s, &of);
+}
+
 sp_status sp__plan_fuse_addends(sp_plan_builder *builder)
 {
-    sp_stride_pass pass;
-    SP_TRY(sp__stride_begin(builder, &pass));
-    sp_status status = SP_OK;
-    for (uint32_t s = 0; s < builder->plan->step_count && status == SP_OK; s++) {
-        addend of;
-        if (builder->steps[s].kernel != SP_KERNEL_ID_row_norm_f32) continue;
-        if (match_addend(&pass, &builder->steps[s], &of)) status = fuse_addend(&pass, s, &of);
-    }
-    sp__stride_end(&pass);
-    return status;
+    return sp__stride_each(builder, visit_step);
 }

@@ -471,16 +471,15 @@ static bool match_attention(attention *of, sp_plan_step *last)
     return find_batch(of);
 }
 
+static sp_status visit_step(sp_stride_pass *pass, uint32_t s)
+{
+    attention of = {.pass = pass, .copy = SP_NO_STEP};
+    sp_plan_step *step = &pass->builder->steps[s];
+    if (step->kernel == SP_NO_KERNEL || !match_attention(&of, step)) return SP_OK;
+    return fuse_attention(pass, s, &of);
+}
+
 sp_status sp__plan_fuse_attention(sp_plan_builder *builder)
 {
-    sp_stride_pass pass;
-    SP_TRY(sp__stride_begin(builder, &pass));
-    sp_status status = SP_OK;
-    for (uint32_t s = 0; s < builder->plan->step_count && status == SP_OK; s++) {
-        attention of = {.pass = &pass, .copy = SP_NO_STEP};
-        if (builder->steps[s].kernel == SP_NO_KERNEL) continue;
-        if (match_attention(&of, &builder->steps[s])) status = fuse_attention(&pass, s, &of);
-    }
-    sp__stride_end(&pass);
-    return status;
+    return sp__stride_each(builder, visit_step);
 }

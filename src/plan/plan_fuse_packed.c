@@ -59,17 +59,17 @@ static sp_status pack_result(sp_stride_pass *pass, sp_plan_step *product, sp_pla
     return SP_OK;
 }
 
+static sp_status visit_step(sp_stride_pass *pass, uint32_t s)
+{
+    sp_plan_step *packing = &pass->builder->steps[s];
+    if (!is_packing(packing->kernel)) return SP_OK;
+    sp_plan_step *product = find_product(pass, packing);
+    return product != NULL ? pack_result(pass, product, packing) : SP_OK;
+}
+
 sp_status sp__plan_fuse_packed(sp_plan_builder *builder)
 {
-    sp_stride_pass pass;
-    SP_TRY(sp__stride_begin(builder, &pass));
-    sp_status status = SP_OK;
-    for (uint32_t s = 0; s < builder->plan->step_count && status == SP_OK; s++) {
-        sp_plan_step *packing = &builder->steps[s];
-        if (!is_packing(packing->kernel)) continue;
-        sp_plan_step *product = find_product(&pass, packing);
-        if (product != NULL) status = pack_result(&pass, product, packing);
-    }
-    sp__stride_end(&pass);
-    return status;
+    /* Without a precision no product of f32 is narrow. */
+    if (builder->request->precision == SP_PRECISION_DEFAULT) return SP_OK;
+    return sp__stride_each(builder, visit_step);
 }

@@ -197,7 +197,7 @@ static sp_status stride_step(sp_stride_pass *pass, uint32_t s)
     }
 }
 
-sp_status sp__stride_begin(sp_plan_builder *builder, sp_stride_pass *pass)
+static sp_status pass_begin(sp_plan_builder *builder, sp_stride_pass *pass)
 {
     *pass = (sp_stride_pass){.builder = builder,
                              .values = sp_calloc(builder->value_count, sizeof *pass->values)};
@@ -206,7 +206,7 @@ sp_status sp__stride_begin(sp_plan_builder *builder, sp_stride_pass *pass)
     return SP_OK;
 }
 
-void sp__stride_end(sp_stride_pass *pass)
+static void pass_end(sp_stride_pass *pass)
 {
     sp_plan_builder *builder = pass->builder;
     uint32_t kept = 0;
@@ -217,14 +217,20 @@ void sp__stride_end(sp_stride_pass *pass)
     sp_free(pass->values);
 }
 
-sp_status sp__plan_stride(sp_plan_builder *builder)
+sp_status sp__stride_each(sp_plan_builder *builder,
+                          sp_status (*visit)(sp_stride_pass *pass, uint32_t step))
 {
     sp_stride_pass pass;
-    SP_TRY(sp__stride_begin(builder, &pass));
+    SP_TRY(pass_begin(builder, &pass));
     sp_status status = SP_OK;
     for (uint32_t s = 0; s < builder->plan->step_count && status == SP_OK; s++) {
-        status = stride_step(&pass, s);
+        status = visit(&pass, s);
     }
-    sp__stride_end(&pass);
+    pass_end(&pass);
     return status;
+}
+
+sp_status sp__plan_stride(sp_plan_builder *builder)
+{
+    return sp__stride_each(builder, stride_step);
 }

@@ -26,11 +26,10 @@ typedef struct sp_stride_pass {
     sp_stride_value *values; /* by root */
 } sp_stride_pass;
 
-/* Counts the uses of all values. Errors: SP_OUT_OF_MEMORY; then the pass is not to be ended. */
-sp_status sp__stride_begin(sp_plan_builder *builder, sp_stride_pass *pass);
-
-/* Removes the steps without a kernel. */
-void sp__stride_end(sp_stride_pass *pass);
+/* A pass with counted uses of all values: calls `visit` for the steps in order, those too that have
+ * lost their kernel, and then removes these. Errors: SP_OUT_OF_MEMORY, those of `visit`. */
+sp_status sp__stride_each(sp_plan_builder *builder,
+                          sp_status (*visit)(sp_stride_pass *pass, uint32_t step));
 
 /* What a copy is made from. */
 typedef struct sp_stride_source {

@@ -327,15 +327,20 @@ static sp_block *block_acquire_ready(sp_allocator *allocator, const sp_block_wis
     return block;
 }
 
-static SP_NOINLINE sp_status block_acquire_slow(sp_allocator *allocator, const sp_block_wish *wish,
-                                                sp_block **out)
+static sp_status block_acquire_new(sp_allocator *allocator, const sp_block_wish *wish,
+                                   sp_block **out)
 {
-    *out = block_acquire_ready(allocator, wish);
-    if (*out != NULL) return SP_OK;
     SP_TRY(sp__slab_block(allocator, wish, out));
     count_shared_acquire(allocator, *out);
     pools_trim(allocator);
     return SP_OK;
+}
+
+static SP_NOINLINE sp_status block_acquire_slow(sp_allocator *allocator, const sp_block_wish *wish,
+                                                sp_block **out)
+{
+    *out = block_acquire_ready(allocator, wish);
+    return *out != NULL ? SP_OK : block_acquire_new(allocator, wish, out);
 }
 
 static sp_status wish_set_size(uint64_t bytes, sp_block_wish *wish)
@@ -368,7 +373,7 @@ sp_status sp__allocator_acquire_unused(sp_allocator *allocator, uint64_t bytes, 
     if (*out == NULL && queue != NULL && is_bounded) {
         *out = cache_acquire_oldest(allocator, home, wish.size_class);
     }
-    if (*out == NULL) SP_TRY(block_acquire_slow(allocator, &wish, out));
+    if (*out == NULL) SP_TRY(block_acquire_new(allocator, &wish, out));
     sp__frontier_become_origin(&(*out)->frontier);
     (*out)->home = home;
     return SP_OK;

@@ -36,7 +36,8 @@ struct sp_group_tile : sp_narrow_tile<E, 128, 128, 16, 128, 1, 4, SP_NARROW_PACK
 template <class T> struct sp_group_walk {
     int tile, tiles, across; /* of the cluster's; all clusters', and those side by side */
     int chunk, chunks;
-    int row, column; /* of the first block's tile */
+    int64_t row; /* of the first block's tile */
+    int column;
 
     __device__ __forceinline__ explicit sp_group_walk(const sp_gemm_constants &k)
         : tile((int)blockIdx.x / T::blocks),
@@ -49,7 +50,7 @@ template <class T> struct sp_group_walk {
 
     __device__ __forceinline__ void enter_tile()
     {
-        row = tile / across * T::rows * T::blocks;
+        row = (int64_t)(tile / across) * (T::rows * T::blocks);
         column = tile % across * T::columns;
     }
 
@@ -97,7 +98,7 @@ template <class T> struct sp_group_copies {
 
     __device__ __forceinline__ void copy_left(const sp_group_walk<T> &of, int stage) const
     {
-        const int64_t first = of.row + (int64_t)rank * T::rows;
+        const int64_t first = of.row + rank * T::rows;
         const int lines = clamp(left_lines - first, T::rows);
         if (lines == 0) return;
         sp_copy_to_block(memory + stage * T::stage_bytes,
@@ -108,7 +109,7 @@ template <class T> struct sp_group_copies {
     /* Before the copies of this block; those of others may come before. */
     __device__ __forceinline__ void expect(const sp_group_walk<T> &of, int stage) const
     {
-        const int lines = clamp(left_lines - of.row - (int64_t)rank * T::rows, T::rows) +
+        const int lines = clamp(left_lines - of.row - rank * T::rows, T::rows) +
                           clamp(right_lines - of.column, T::columns);
         sp_expect_at_mbarrier(&at->filled[stage], lines * SP_NARROW_BYTES);
     }
@@ -247,7 +248,7 @@ SP_CUDA_FUNCTION void sp_group_product(const sp_gpu_bindings &bindings, const sp
     for (; of.is_there(); of.next_tile()) {
         sp_narrow_sums<T> sum;
         sp_group_sums<T>(pipe, place, of.chunks, sum);
-        sp_narrow_finish_tile<T>(bindings, k, place, of.row + (int64_t)pipe.copies.rank * T::rows,
+        sp_narrow_finish_tile<T>(bindings, k, place, of.row + pipe.copies.rank * T::rows,
                                  of.column, sum);
     }
     /* Others still arrive here and copy to here. */
