@@ -277,6 +277,7 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/gemm/rounded.cu
     cuda/arch/warp.cuh
     cuda/reduce/joins.cuh
+    cuda/reduce/near.cuh
     cuda/attention/attention_tile.h
     cuda/attention/parts.cuh
     cuda/attention/weights.cuh
@@ -299,6 +300,7 @@ sp_add_cuda_program(attention
     cuda/arch/copies.cuh
     cuda/arch/warp.cuh
     cuda/reduce/joins.cuh
+    cuda/reduce/near.cuh
     cuda/attention/attention_tile.h
     cuda/attention/parts.cuh
     cuda/attention/scores.cuh

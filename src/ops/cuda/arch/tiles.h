@@ -217,6 +217,8 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
 #define SP_CUDA_GROUP_STAGES 6
 #define SP_CUDA_GROUP_BYTES (SP_CUDA_GROUP_STAGES * (256 * SP_NARROW_BYTES + 16) + 1024)
 #define SP_CUDA_GROUP_BLOCKS 2
+/* Where parts of a range of addresses begin. */
+#define SP_CUDA_RANGE_UNIT (2 << 20)
 /* From one row or column to the next in shared memory. */
 #define SP_CUDA_NARROW_PITCH (SP_NARROW_BYTES + 16)
 /* Shared memory of a tile of elements of `size` bytes: stages of both operands for each group, and

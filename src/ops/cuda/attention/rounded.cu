@@ -178,83 +178,97 @@ SP_CUDA_FUNCTION sp_rounded_attention sp_make_rounded_attention(const sp_gpu_bin
 /* ---- all keys and values at once ---- */
 
 /* A thread's scores of one query: two neighbouring keys in each eight, which are four lanes of a
- * reduction (ops/cpu/reduce/lanes.h) in each sixteen. */
-template <int across> struct sp_rounded_row {
+ * reduction (ops/cpu/reduce/lanes.h) in each sixteen. `is_full`: there are 8 * across keys. */
+template <int across, bool is_full> struct sp_rounded_row {
     const sp_attention_row row;
     float (*const scores)[4]; /* of eight keys each; the query's are [first] and [first + 1] */
     const int first, keys, key;
 
     __device__ __forceinline__ bool is_there(int j, int i) const
     {
-        return key + j * 8 + i < keys;
+        return is_full || key + j * 8 + i < keys;
     }
 
-    /* Finishes the scores; the maximum of the thread's. */
-    template <bool is_plain> __device__ __forceinline__ sp_f32 finish() const
+    /* The scores of all keys that are there, and some of others. */
+    template <class Change> __device__ __forceinline__ void each(const Change &change) const
     {
-        sp_f32 most = sp_limits<sp_f32>::least();
 #pragma unroll
         for (int j = 0; j < across; j++) {
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                const int at = key + j * 8 + i;
-                const bool has = !is_plain && is_there(j, i);
-                const float addend = has && row.mask ? row.mask[at] : 0;
-                const uint8_t given = has && row.condition ? row.condition[at] : 0;
-                const sp_f32 sum = sp_f32(0.0f) + sp_f32(scores[j][first + i]);
-                const sp_f32 score = row.template finished<is_plain>(sum, addend, given);
-                scores[j][first + i] = score.v;
-                most = is_there(j, i) ? sp_join_max(most, score) : most;
+                scores[j][first + i] = change(j, i, sp_f32(scores[j][first + i])).v;
             }
         }
-        return most;
+    }
+
+    /* Finishes the scores; the largest and the smallest of the thread's. */
+    template <bool is_plain> __device__ __forceinline__ sp_score_range finish() const
+    {
+        sp_score_range range = {sp_limits<sp_f32>::least(), SP_INFINITY_F32};
+        each([&](int j, int i, sp_f32 sum) {
+            const int at = key + j * 8 + i;
+            const bool has = !is_plain && is_there(j, i);
+            const float addend = has && row.mask ? row.mask[at] : 0;
+            const uint8_t given = has && row.condition ? row.condition[at] : 0;
+            const sp_f32 score =
+                row.template finished<is_plain>(sp_f32(0.0f) + sum, addend, given);
+            range.most = is_there(j, i) ? sp_join_max(range.most, score) : range.most;
+            range.least = is_there(j, i) ? sp_join_min(range.least, score) : range.least;
+            return score;
+        });
+        return range;
+    }
+
+    /* The sum of the exponentials of all threads of the query. */
+    __device__ __forceinline__ sp_f32 sum() const
+    {
+        sp_f32 lanes[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};
+        each([&](int j, int i, sp_f32 e) {
+            lanes[j % 2][i] = is_there(j, i) ? lanes[j % 2][i] + e : lanes[j % 2][i];
+            return e;
+        });
+        const auto add = [](sp_f32 a, sp_f32 b) { return a + b; };
+        const sp_f32 even = sp_warp_tree(lanes[0][0] + lanes[1][0], 4, add);
+        return even + sp_warp_tree(lanes[0][1] + lanes[1][1], 4, add);
     }
 
     /* Scores become weights, 0 behind the last key. */
-    __device__ __forceinline__ void weigh(sp_f32 most) const
+    __device__ __forceinline__ void weigh(sp_score_range range) const
     {
-        sp_f32 lanes[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};
-#pragma unroll
-        for (int j = 0; j < across; j++) {
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                const sp_f32 e = sp_expf(sp_f32(scores[j][first + i]) - most);
-                scores[j][first + i] = e.v;
-                lanes[j % 2][i] = is_there(j, i) ? lanes[j % 2][i] + e : lanes[j % 2][i];
-            }
+        const auto join = [](sp_f32 x, sp_f32 y) { return sp_join_max(x, y); };
+        const sp_f32 most = sp_warp_tree(range.most, 4, join);
+        const bool is_near = sp_is_near(range.least, most);
+        if (is_near) each([&](int, int, sp_f32 x) { return sp_near_expf(x - most); });
+        else each([&](int, int, sp_f32 x) { return sp_expf(x - most); });
+        const sp_f32 all = sum();
+        if (is_near) {
+            const sp_f32 inverse = sp_f32(1.0f) / all;
+            each([&](int, int, sp_f32 e) { return sp_near_quotient(e, all, inverse); });
+        } else {
+            each([&](int, int, sp_f32 e) { return e / all; });
         }
-        const auto add = [](sp_f32 a, sp_f32 b) { return a + b; };
-        const sp_f32 even = sp_warp_tree(lanes[0][0] + lanes[1][0], 4, add);
-        const sp_f32 sum = even + sp_warp_tree(lanes[0][1] + lanes[1][1], 4, add);
-#pragma unroll
-        for (int j = 0; j < across; j++) {
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                const sp_f32 weight = sp_f32(scores[j][first + i]) / sum;
-                scores[j][first + i] = is_there(j, i) ? weight.v : 0;
-            }
-        }
+        each([&](int j, int i, sp_f32 weight) {
+            return is_there(j, i) ? weight : sp_f32(0.0f);
+        });
     }
 };
 
 /* Sums become weights, of the thread's two queries. */
-template <int across>
+template <int across, bool is_full>
 SP_CUDA_FUNCTION void sp_rounded_weights(const sp_rounded_attention &a,
                                          sp_rounded_sums<across> &scores)
 {
     const sp_attention_warp &w = a.w;
     const bool is_plain = !w.h.mask && !w.h.condition && w.k.of_scores.kind != SP_SCALE_DIVIDES;
-    const auto join = [](sp_f32 x, sp_f32 y) { return sp_join_max(x, y); };
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int r = w.lane / 4 + half * 8;
         const int64_t query = w.is_there(r) ? w.first + r : w.k.rows - 1;
-        const sp_rounded_row<across> row = {
+        const sp_rounded_row<across, is_full> row = {
             {w.k, w.h.mask ? w.h.mask + query * w.k.mask.row : nullptr,
              w.h.condition ? w.h.condition + query * w.k.condition.row : nullptr, nullptr, 0},
             scores.at, half * 2, (int)w.k.keys, w.lane % 4 * 2};
-        const sp_f32 most = is_plain ? row.template finish<true>() : row.template finish<false>();
-        row.weigh(sp_warp_tree(most, 4, join));
+        row.weigh(is_plain ? row.template finish<true>() : row.template finish<false>());
     }
 }
 
@@ -281,7 +295,8 @@ SP_CUDA_FUNCTION void sp_rounded_at_once(const sp_rounded_attention &a)
         sp_read_left(queries + s * E::bytes, a.pitch, query);
         scores.multiply(query, a.part + s * E::bytes, a.pitch, keys);
     }
-    sp_rounded_weights(a, scores);
+    if (keys == across * 8) sp_rounded_weights<across, true>(a, scores);
+    else sp_rounded_weights<across, false>(a, scores);
     sp_rounded_sums<8> chain, sum;
     chain.clear();
     sum.clear();

@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The softmax of attention: sums of products become weights. */
 
+struct sp_score_range {
+    sp_f32 most, least;
+};
+
+/* Changes all numbers in one way or the other. */
+template <int count, class Near, class Far>
+SP_CUDA_FUNCTION void sp_change(sp_f32 (&x)[count], bool is_near, const Near &near, const Far &far)
+{
+    if (is_near) {
+#pragma unroll
+        for (int i = 0; i < count; i++) x[i] = near(x[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < count; i++) x[i] = far(x[i]);
+    }
+}
+
 /* The scores of a row by half a warp, the lanes of a reduction. */
 struct sp_attention_row {
     const sp_attention_constants &k;
@@ -30,11 +47,11 @@ struct sp_attention_row {
         return score;
     }
 
-    /* Finishes the scores; their maximum. */
-    template <bool is_plain> __device__ __forceinline__ sp_f32 finish() const
+    /* Finishes the scores; the largest and the smallest of the lane's. */
+    template <bool is_plain> __device__ __forceinline__ sp_score_range finish() const
     {
         const int keys = (int)k.keys;
-        sp_f32 most = sp_limits<sp_f32>::least();
+        sp_score_range range = {sp_limits<sp_f32>::least(), SP_INFINITY_F32};
 #pragma unroll 1
         for (int first = lane; first < keys; first += together * 16) {
             float addends[together];
@@ -55,14 +72,19 @@ struct sp_attention_row {
             for (int i = 0; i < together; i++) {
                 const int key = first + i * 16;
                 if (key < keys) scores[key] = score[i].v;
-                most = key < keys ? sp_join_max(most, score[i]) : most;
+                range.most = key < keys ? sp_join_max(range.most, score[i]) : range.most;
+                range.least = key < keys ? sp_join_min(range.least, score[i]) : range.least;
             }
         }
-        return sp_warp_tree(most, 16, [](sp_f32 a, sp_f32 b) { return sp_join_max(a, b); });
+        return range;
     }
 
-    __device__ __forceinline__ void weigh(sp_f32 most) const
+    /* Scores become weights. */
+    __device__ __forceinline__ void weigh(sp_score_range range) const
     {
+        const auto join = [](sp_f32 a, sp_f32 b) { return sp_join_max(a, b); };
+        const sp_f32 most = sp_warp_tree(range.most, 16, join);
+        const bool is_near = sp_is_near(range.least, most);
         const int keys = (int)k.keys;
         sp_f32 sum = 0.0f;
 #pragma unroll 1
@@ -71,8 +93,10 @@ struct sp_attention_row {
 #pragma unroll
             for (int i = 0; i < together; i++) {
                 const int key = first + i * 16;
-                e[i] = sp_expf(sp_f32(key < keys ? scores[key] : 0) - most);
+                e[i] = sp_f32(key < keys ? scores[key] : 0) - most;
             }
+            sp_change(e, is_near, [](sp_f32 x) { return sp_near_expf(x); },
+                      [](sp_f32 x) { return sp_expf(x); });
 #pragma unroll
             for (int i = 0; i < together; i++) {
                 const int key = first + i * 16;
@@ -81,14 +105,18 @@ struct sp_attention_row {
             }
         }
         sum = sp_warp_tree(sum, 16, [](sp_f32 a, sp_f32 b) { return a + b; });
+        const sp_f32 inverse = sp_f32(1.0f) / sum;
 #pragma unroll 1
         for (int first = lane; first < keys; first += together * 16) {
             sp_f32 weight[together];
 #pragma unroll
             for (int i = 0; i < together; i++) {
                 const int key = first + i * 16;
-                weight[i] = sp_f32(key < keys ? scores[key] : 0) / sum;
+                weight[i] = key < keys ? scores[key] : 0;
             }
+            sp_change(weight, is_near,
+                      [&](sp_f32 e) { return sp_near_quotient(e, sum, inverse); },
+                      [&](sp_f32 e) { return e / sum; });
 #pragma unroll
             for (int i = 0; i < together; i++) {
                 const int key = first + i * 16;

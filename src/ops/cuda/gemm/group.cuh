@@ -72,6 +72,21 @@ template <class T> struct sp_group_walk {
     }
 };
 
+/* Lines for this block. They may lie in a workspace, whose memory is mapped in parts that begin at
+ * multiples of 2 MiB (docs/decisions/0076); a copy stays within one, since compute-sanitizer counts
+ * what is beyond as outside of any memory. */
+SP_CUDA_FUNCTION void sp_copy_lines(char *to, const char *from, int bytes, sp_mbarrier *barrier)
+{
+    const int rest = SP_CUDA_RANGE_UNIT - (int)((uint64_t)from % SP_CUDA_RANGE_UNIT);
+    if (rest < bytes) {
+        sp_copy_to_block(to, from, rest, barrier);
+        to += rest;
+        from += rest;
+        bytes -= rest;
+    }
+    sp_copy_to_block(to, from, bytes, barrier);
+}
+
 /* What a block copies of a chunk, by its first thread. */
 template <class T> struct sp_group_copies {
     const char *left, *right;
@@ -101,9 +116,9 @@ template <class T> struct sp_group_copies {
         const int64_t first = of.row + rank * T::rows;
         const int lines = clamp(left_lines - first, T::rows);
         if (lines == 0) return;
-        sp_copy_to_block(memory + stage * T::stage_bytes,
-                         left + (of.chunk * left_lines + first) * SP_NARROW_BYTES,
-                         lines * SP_NARROW_BYTES, &at->filled[stage]);
+        sp_copy_lines(memory + stage * T::stage_bytes,
+                      left + (of.chunk * left_lines + first) * SP_NARROW_BYTES,
+                      lines * SP_NARROW_BYTES, &at->filled[stage]);
     }
 
     /* Before the copies of this block; those of others may come before. */
