@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention with rounded operands, by the layouts of models that PyTorch exports: microseconds for a
-// kernel of a graph of equal ones, and a hash of the results, which is the same for every version of the
-// kernel. Prints one JSON line per case.
+// Attention with rounded operands, by the layouts of models that PyTorch exports: microseconds for
+// a kernel of a graph of equal ones, and a hash of the results, which is the same for every version
+// of the kernel. Prints one JSON line per case.
 //
 // bench/h200/run builds it.
 #ifndef SP_BENCH_PROGRAM
@@ -74,7 +74,8 @@ static void run(const Case &c, cudaStream_t stream)
         bindings.tile[0] = (uint32_t)warps;
         bindings.tile[1] = c.keys > 64 ? 128 : 64;
         const size_t bytes = bytes_of(c, warps);
-        const unsigned blocks = (unsigned)(c.images * c.heads * ((c.keys + warps * 16 - 1) / (warps * 16)));
+        const unsigned blocks =
+            (unsigned)(c.images * c.heads * ((c.keys + warps * 16 - 1) / (warps * 16)));
         const double us = time_kernel(stream, [&](cudaStream_t on) {
             launch_early(sp_attention_rounded_bf16, dim3(blocks), (unsigned)warps * 32, bytes, on,
                          bindings, k);

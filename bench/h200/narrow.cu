@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with operands in bf16, f16 and tf32 beside cuBLASLt's, in one process: microseconds for a
-// kernel of a graph of equal ones, by tile. Ours read f32 and packed weights and write f32; cuBLASLt has
-// operands and results of the type that it multiplies. Also checks that each row's bits are the same with
-// all tiles and all numbers of rows, and near the product in doubles. Prints one JSON line per case.
+// Products with operands in bf16, f16 and tf32 beside cuBLASLt's, in one process: microseconds for
+// a kernel of a graph of equal ones, by tile. Ours read f32 and packed weights and write f32;
+// cuBLASLt has operands and results of the type that it multiplies. Also checks that each row's
+// bits are the same with all tiles and all numbers of rows, and near the product in doubles. Prints
+// one JSON line per case.
 //
 // With the argument "large": products of many rows by the largest tiles alone.
 //
 // bench/h200/run builds it.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#ifndef SP_BENCH_PROGRAM
 #define SP_BENCH_PROGRAM "cuda_tensor.cu"
+#endif
 #include "lt.cuh"
 
 static int64_t max_rows = 4096;
@@ -18,7 +21,8 @@ static bool is_large;
 struct Operands {
     int64_t columns, depth;
     float *x, *w, *bias, *y;
-    void *packed_x, *packed, *narrow_x, *narrow_w, *narrow_y; // the last three in the type, for cuBLASLt
+    void *packed_x, *packed, *narrow_x, *narrow_w,
+        *narrow_y; // the last three in the type, for cuBLASLt
 };
 
 // ---- ours ----
@@ -44,7 +48,8 @@ template <class T, int blocks> static Tile make_tile(const char *name)
     static_assert(T::bytes <= shared_bytes, "a block of the GPU has so much");
     const auto kernel = product<T, blocks>;
     CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::bytes));
-    return {name, T::rows, T::columns, T::threads, T::bytes, T::left != SP_NARROW_PACKED, false, kernel};
+    return {name,  T::rows, T::columns, T::threads, T::bytes, T::left != SP_NARROW_PACKED,
+            false, kernel};
 }
 
 // The entry that is by warpgroups where the device has them.
@@ -59,8 +64,9 @@ static Tile make_large(void (*kernel)(sp_gpu_bindings, sp_gemm_constants))
 template <class E> static std::vector<Tile> make_tiles(Tile large)
 {
     if (is_large) {
-        return {make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128s4"),
-                large};
+        return {
+            make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128s4"),
+            large};
     }
     return {make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 3, SP_NARROW_ROWS>, 1>("16x32g4raw"),
             make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 5, SP_NARROW_ROWS>, 1>("16x32g4s5raw"),
@@ -85,9 +91,11 @@ template <class E> static std::vector<Tile> make_tiles(Tile large)
             large};
 }
 
-static sp_gemm_constants make_constants(const Operands &o, int64_t rows)
+// `format`: the result is packed for a next product.
+static sp_gemm_constants make_constants(const Operands &o, int64_t rows, uint8_t format)
 {
     sp_gemm_constants k = {};
+    k.y_format = format;
     k.rows = rows;
     k.columns = o.columns;
     k.depth = k.a_row = o.depth;
@@ -97,18 +105,20 @@ static sp_gemm_constants make_constants(const Operands &o, int64_t rows)
     return k;
 }
 
-static void launch_tile(const Operands &o, const Tile &tile, int64_t rows, cudaStream_t stream)
+static void launch_tile(const Operands &o, const Tile &tile, int64_t rows, uint8_t format,
+                        cudaStream_t stream)
 {
     const sp_gpu_bindings bindings = {{tile.is_raw ? o.x : o.packed_x, o.packed, o.bias, o.y}, {}};
     dim3 grid((unsigned)((rows + tile.rows - 1) / tile.rows),
               (unsigned)((o.columns + tile.columns - 1) / tile.columns));
     if (tile.is_group) {
-        const unsigned clusters = (grid.x + SP_CUDA_GROUP_BLOCKS - 1) / SP_CUDA_GROUP_BLOCKS * grid.y;
+        const unsigned clusters =
+            (grid.x + SP_CUDA_GROUP_BLOCKS - 1) / SP_CUDA_GROUP_BLOCKS * grid.y;
         const unsigned most = SP_CUDA_ENOUGH_BLOCKS / SP_CUDA_GROUP_BLOCKS;
         grid = dim3((clusters < most ? clusters : most) * SP_CUDA_GROUP_BLOCKS);
     }
     launch_early(tile.kernel, grid, (unsigned)tile.threads, (size_t)tile.bytes, stream, bindings,
-                 make_constants(o, rows));
+                 make_constants(o, rows, format));
 }
 
 // ---- cuBLASLt ----
@@ -175,15 +185,22 @@ static bool is_same(const Operands &o, int64_t rows, std::vector<float> &first)
 }
 
 template <class E, class N>
-static void run_case(const char *type, cudaDataType_t lt_type,
+static void run_case(const char *type, cudaDataType_t lt_type, sp_pack_format format,
                      void (*pack)(sp_gpu_bindings, sp_pack_constants),
-                     void (*large)(sp_gpu_bindings, sp_gemm_constants), cublasLtHandle_t handle, void *workspace, cudaStream_t stream, int64_t depth,
-                     int64_t columns)
+                     void (*large)(sp_gpu_bindings, sp_gemm_constants), cublasLtHandle_t handle,
+                     void *workspace, cudaStream_t stream, int64_t depth, int64_t columns)
 {
-    Operands o = {columns, depth, allocate(max_rows * depth), allocate(depth * columns),
-                  allocate(columns), allocate(max_rows * columns),
-                  allocate((depth + 64) * max_rows), allocate((depth + 64) * (columns + 8)), allocate(max_rows * depth),
-                  allocate(depth * columns), allocate(max_rows * columns)};
+    Operands o = {columns,
+                  depth,
+                  allocate(max_rows * depth),
+                  allocate(depth * columns),
+                  allocate(columns),
+                  allocate(max_rows * columns),
+                  allocate((depth + 64) * max_rows),
+                  allocate((depth + 64) * (columns + 8)),
+                  allocate(max_rows * depth),
+                  allocate(depth * columns),
+                  allocate(max_rows * columns)};
     std::vector<float> x(max_rows * depth), w(depth * columns), bias(columns), first;
     fill(x, o.x);
     fill(w, o.w);
@@ -199,39 +216,44 @@ static void run_case(const char *type, cudaDataType_t lt_type,
         is_large ? std::vector<int64_t>{max_rows, 8192, 2048, 1024}
                  : std::vector<int64_t>{max_rows, 1024, 256, 128, 64, 32, 16, 8, 1, 37};
     for (int64_t rows : counts) {
-        const Lt lt = make_lt(handle, workspace, rows, o.depth, o.columns, o.bias, lt_type,
-                              lt_type == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                    : CUBLAS_COMPUTE_32F);
+        const Lt lt =
+            make_lt(handle, workspace, rows, o.depth, o.columns, o.bias, lt_type,
+                    lt_type == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
         std::printf("{\"case\":\"gemm_%s\",\"depth\":%lld,\"columns\":%lld,\"rows\":%lld,"
                     "\"cublaslt_us\":%.2f",
                     type, (long long)depth, (long long)columns, (long long)rows,
                     time_lt(o, lt, stream));
         const sp_pack_constants rounding = {depth, rows, 1, depth};
-        const unsigned blocks_of_rounding =
-            (unsigned)((depth + 63) / 64 * ((rows + 7) / 8) * 64 * sizeof(typename E::type) / 16 / 32 + 1);
+        const unsigned blocks_of_rounding = (unsigned)((depth + 63) / 64 * ((rows + 7) / 8) * 64 *
+                                                           sizeof(typename E::type) / 16 / 32 +
+                                                       1);
         const sp_gpu_bindings rounded = {{o.x, o.packed_x}, {}};
         std::printf(",\"pack_us\":%.2f", time_kernel(stream, [&](cudaStream_t s) {
-            launch_early(pack, dim3(blocks_of_rounding), SP_CUDA_THREADS, 0, s, rounded, rounding);
-        }));
+                        launch_early(pack, dim3(blocks_of_rounding), SP_CUDA_THREADS, 0, s, rounded,
+                                     rounding);
+                    }));
         bool same = true;
         for (const Tile &tile : tiles) {
-            const int64_t blocks = (rows + tile.rows - 1) / tile.rows *
-                                   ((columns + tile.columns - 1) / tile.columns);
+            const int64_t blocks =
+                (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns);
             CHECK(cudaMemset(o.y, 0xff, max_rows * columns * sizeof(float)));
             if (blocks > 2048 && !is_large && !first.empty()) continue; // far from the best
-            const double us =
-                time_kernel(stream, [&](cudaStream_t s) { launch_tile(o, tile, rows, s); });
+            const double us = time_kernel(
+                stream, [&](cudaStream_t s) { launch_tile(o, tile, rows, SP_PACK_NONE, s); });
             CHECK(cudaDeviceSynchronize());
             same = is_same(o, rows, first) && same;
             if (rows == max_rows) error = std::max(error, farthest(o, x, w, bias, max_rows - 1));
             std::printf(",\"%s_us\":%.2f", tile.name, us);
+            if (!tile.is_group || columns % 64 != 0) continue;
+            const double packed_us = time_kernel(
+                stream, [&](cudaStream_t s) { launch_tile(o, tile, rows, (uint8_t)format, s); });
+            std::printf(",\"%s_packed_us\":%.2f", tile.name, packed_us);
         }
         std::printf(",\"same_bits\":%s,\"error\":%.2e}\n", same ? "true" : "false", error);
         std::fflush(stdout);
     }
-    for (void *at : {(void *)o.x, (void *)o.w, (void *)o.bias, (void *)o.y, o.packed_x,
-                     o.packed, o.narrow_x,
-                     o.narrow_w, o.narrow_y}) {
+    for (void *at : {(void *)o.x, (void *)o.w, (void *)o.bias, (void *)o.y, o.packed_x, o.packed,
+                     o.narrow_x, o.narrow_w, o.narrow_y}) {
         CHECK(cudaFree(at));
     }
 }
@@ -246,21 +268,22 @@ int main(int argc, char **argv)
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     void *workspace = allocate((int64_t)workspace_bytes / 4);
     typedef std::vector<std::pair<int64_t, int64_t>> Shapes;
-    const Shapes small = {{512, 512}, {1024, 1024}, {4096, 4096}, {4096, 1024},
-                          {1024, 4096}, {256, 128}, {1000, 203}};
-    const Shapes large = {{384, 1152}, {384, 384}, {384, 1536}, {1536, 384}, {2048, 2048}, {256, 768}};
+    const Shapes small = {{512, 512},   {1024, 1024}, {4096, 4096}, {4096, 1024},
+                          {1024, 4096}, {256, 128},   {1000, 203}};
+    const Shapes large = {{384, 1152}, {384, 384},   {384, 1536},
+                          {1536, 384}, {2048, 2048}, {256, 768}};
     for (const auto &shape : is_large ? large : small) {
         const int64_t depth = shape.first, columns = shape.second;
-        run_case<sp_tensor_bf16, __nv_bfloat16>("bf16", CUDA_R_16BF, sp_narrow_pack_bf16,
-        sp_gemm_packed_128_bf16, handle,
-                                                workspace, stream, depth, columns);
+        run_case<sp_tensor_bf16, __nv_bfloat16>("bf16", CUDA_R_16BF, SP_PACK_BF16,
+                                                sp_narrow_pack_bf16, sp_gemm_packed_128_bf16,
+                                                handle, workspace, stream, depth, columns);
         if (depth != 1000 && depth != 1024) continue;
-        run_case<sp_tensor_f16, __half>("f16", CUDA_R_16F, sp_narrow_pack_f16,
-        sp_gemm_packed_128_f16, handle, workspace,
-                                        stream, depth, columns);
-        run_case<sp_tensor_tf32, float>("tf32", CUDA_R_32F, sp_narrow_pack_tf32,
-        sp_gemm_packed_128_tf32, handle, workspace,
-                                        stream, depth, columns);
+        run_case<sp_tensor_f16, __half>("f16", CUDA_R_16F, SP_PACK_F16, sp_narrow_pack_f16,
+                                        sp_gemm_packed_128_f16, handle, workspace, stream, depth,
+                                        columns);
+        run_case<sp_tensor_tf32, float>("tf32", CUDA_R_32F, SP_PACK_TF32, sp_narrow_pack_tf32,
+                                        sp_gemm_packed_128_tf32, handle, workspace, stream, depth,
+                                        columns);
     }
     return 0;
 }

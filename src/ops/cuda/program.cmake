@@ -262,6 +262,7 @@ sp_add_cuda_program(tensor FIRST 80
     math/half.h
     cuda/arch/half.cuh
     cuda/arch/copies.cuh
+    cuda/arch/warp.cuh
     cuda/arch/tensor.cuh
     cuda/arch/cluster.cuh
     cuda/arch/mbarrier.cuh
@@ -269,13 +270,13 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/gemm/finish.cuh
     cuda/gemm/narrow_operands.cuh
     cuda/gemm/narrow.cuh
+    cuda/gemm/narrow_finish.cuh
     cuda/gemm/group.cuh
     cuda/gemm/narrow.cu
     cuda/conv/narrow.cu
     cuda/gemm/matrix.cuh
     cuda/gemm/rounded.cuh
     cuda/gemm/rounded.cu
-    cuda/arch/warp.cuh
     cuda/reduce/joins.cuh
     cuda/reduce/near.cuh
     cuda/attention/attention_tile.h

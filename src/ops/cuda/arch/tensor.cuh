@@ -272,6 +272,11 @@ template <class E> SP_CUDA_FUNCTION void sp_store_rounded(E, const float4 &x, ch
     for (int i = 0; i < 4; i++) at[i] = E::round(values[i]);
 }
 
+template <class E> SP_CUDA_FUNCTION uint32_t sp_round_pair(E, float low, float high)
+{
+    return E::round(low) | (uint32_t)E::round(high) << 16;
+}
+
 template <class E> SP_CUDA_FUNCTION void sp_store_rounded(E, float low, float high, char *to)
 {
     auto *at = (typename E::type *)to;

@@ -33,3 +33,24 @@ SP_CUDA_FUNCTION T sp_warp_tree(T value, int lanes, Combine combine)
     }
     return value;
 }
+
+/* Of four threads whose lanes differ in the last two bits: the first gets all their first words, the
+ * next one all second words, and so on, in the order of the lanes. */
+SP_CUDA_FUNCTION void sp_transpose_words(uint32_t (&word)[4])
+{
+    const bool is_odd = (threadIdx.x & 1) != 0, is_high = (threadIdx.x & 2) != 0;
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+        const uint32_t given = is_odd ? word[i] : word[i + 1];
+        const uint32_t got = __float_as_uint(sp_warp_exchange(__uint_as_float(given), 1).v);
+        word[i] = is_odd ? got : word[i];
+        word[i + 1] = is_odd ? word[i + 1] : got;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const uint32_t given = is_high ? word[i] : word[i + 2];
+        const uint32_t got = __float_as_uint(sp_warp_exchange(__uint_as_float(given), 2).v);
+        word[i] = is_high ? got : word[i];
+        word[i + 2] = is_high ? word[i + 2] : got;
+    }
+}

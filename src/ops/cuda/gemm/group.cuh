@@ -9,7 +9,7 @@
  * tile after tile, and the chunks of all of them are one sequence: while a tile is finished, the first
  * chunks of the next one come.
  *
- * Chunk q of the sequence is in stage q % stages. A stage is
+ * Chunks of the sequence go through the stages in turn. A stage is
  *     filled  when its block's copies and the shares of the other blocks have come
  *     free    when all warps of all blocks have multiplied what it had
  * and a block copies to all blocks only when the stage is free in all of them. */
@@ -65,10 +65,17 @@ template <class T> struct sp_group_walk {
         chunk = 0;
         enter_tile();
     }
+};
 
-    __device__ __forceinline__ void next_chunk()
+/* The stage of a chunk, and the parity of the phase in which it has the chunk. */
+template <class T> struct sp_group_stage {
+    int at, parity;
+
+    __device__ __forceinline__ void advance()
     {
-        if (++chunk == chunks) next_tile();
+        const bool is_last = ++at == T::stages;
+        at = is_last ? 0 : at;
+        parity ^= is_last;
     }
 };
 
@@ -87,46 +94,64 @@ SP_CUDA_FUNCTION void sp_copy_lines(char *to, const char *from, int bytes, sp_mb
     sp_copy_to_block(to, from, bytes, barrier);
 }
 
-/* What a block copies of a chunk, by its first thread. */
+/* What a block copies of a chunk, by its first thread. That has little time: its warp multiplies too, so
+ * what changes with the tile alone is kept. */
 template <class T> struct sp_group_copies {
     const char *left, *right;
     int64_t left_lines, right_lines; /* of a chunk */
     char *memory;
-    sp_group_stages *at;
+    sp_group_stages *stages;
     int rank;
+    sp_group_walk<T> of; /* the next chunk to copy */
+    /* Its lines, and their bytes; and those that come in this block. */
+    const char *left_from, *right_from;
+    int left_bytes, right_bytes, bytes;
 
     SP_CUDA_MEMBER int clamp(int64_t lines, int most)
     {
-        return lines < 0 ? 0 : lines < most ? (int)lines : most;
+        return (lines < 0 ? 0 : lines < most ? (int)lines : most) * SP_NARROW_BYTES;
     }
 
-    __device__ __forceinline__ void copy_right(const sp_group_walk<T> &of, int stage) const
+    __device__ __forceinline__ void enter_tile()
     {
-        const int first = of.column + rank * T::share;
-        const int lines = clamp(right_lines - first, T::share);
-        if (lines == 0) return;
-        const int64_t line = of.chunk * right_lines + first;
-        sp_copy_to_blocks(memory + stage * T::stage_bytes + T::left_bytes + rank * T::share * T::pitch,
-                          right + line * SP_NARROW_BYTES, lines * SP_NARROW_BYTES,
-                          &at->filled[stage], (1u << T::blocks) - 1);
+        const int64_t row = of.row + rank * T::rows;
+        const int column = of.column + rank * T::share;
+        left_from = left + row * SP_NARROW_BYTES;
+        right_from = right + (int64_t)column * SP_NARROW_BYTES;
+        left_bytes = clamp(left_lines - row, T::rows);
+        right_bytes = clamp(right_lines - column, T::share);
+        bytes = left_bytes + clamp(right_lines - of.column, T::columns);
     }
 
-    __device__ __forceinline__ void copy_left(const sp_group_walk<T> &of, int stage) const
+    __device__ __forceinline__ void next_chunk()
     {
-        const int64_t first = of.row + rank * T::rows;
-        const int lines = clamp(left_lines - first, T::rows);
-        if (lines == 0) return;
-        sp_copy_lines(memory + stage * T::stage_bytes,
-                      left + (of.chunk * left_lines + first) * SP_NARROW_BYTES,
-                      lines * SP_NARROW_BYTES, &at->filled[stage]);
+        if (++of.chunk == of.chunks) {
+            of.next_tile();
+            enter_tile();
+            return;
+        }
+        left_from += left_lines * SP_NARROW_BYTES;
+        right_from += right_lines * SP_NARROW_BYTES;
     }
 
     /* Before the copies of this block; those of others may come before. */
-    __device__ __forceinline__ void expect(const sp_group_walk<T> &of, int stage) const
+    __device__ __forceinline__ void expect(int stage) const
     {
-        const int lines = clamp(left_lines - of.row - rank * T::rows, T::rows) +
-                          clamp(right_lines - of.column, T::columns);
-        sp_expect_at_mbarrier(&at->filled[stage], lines * SP_NARROW_BYTES);
+        sp_expect_at_mbarrier(&stages->filled[stage], bytes);
+    }
+
+    __device__ __forceinline__ void copy_right(int stage) const
+    {
+        if (right_bytes == 0) return;
+        sp_copy_to_blocks(memory + stage * T::stage_bytes + T::left_bytes + rank * T::share * T::pitch,
+                          right_from, right_bytes, &stages->filled[stage], (1u << T::blocks) - 1);
+    }
+
+    __device__ __forceinline__ void copy_left(int stage) const
+    {
+        if (left_bytes == 0) return;
+        sp_copy_lines(memory + stage * T::stage_bytes, left_from, left_bytes,
+                      &stages->filled[stage]);
     }
 };
 
@@ -134,21 +159,29 @@ template <class T>
 SP_CUDA_FUNCTION sp_group_copies<T> sp_make_group_copies(const sp_gpu_bindings &bindings,
                                                          const sp_gemm_constants &k, char *memory)
 {
-    return {(const char *)bindings.at[0],
-            (const char *)bindings.at[1],
-            sp_cuda_tiles(k.rows, SP_NARROW_LINES) * SP_NARROW_LINES,
-            sp_cuda_tiles(k.columns, SP_NARROW_LINES) * SP_NARROW_LINES,
-            memory,
-            (sp_group_stages *)(memory + T::stages * T::stage_bytes),
-            (int)blockIdx.x % T::blocks};
+    sp_group_copies<T> copies = {(const char *)bindings.at[0],
+                                 (const char *)bindings.at[1],
+                                 sp_cuda_tiles(k.rows, SP_NARROW_LINES) * SP_NARROW_LINES,
+                                 sp_cuda_tiles(k.columns, SP_NARROW_LINES) * SP_NARROW_LINES,
+                                 memory,
+                                 (sp_group_stages *)(memory + T::stages * T::stage_bytes),
+                                 (int)blockIdx.x % T::blocks,
+                                 sp_group_walk<T>(k),
+                                 nullptr,
+                                 nullptr,
+                                 0,
+                                 0,
+                                 0};
+    copies.enter_tile();
+    return copies;
 }
 
-template <class T> SP_CUDA_FUNCTION void sp_open_group_stages(sp_group_stages *at)
+template <class T> SP_CUDA_FUNCTION void sp_open_group_stages(sp_group_stages *stages)
 {
     if (threadIdx.x == 0) {
         for (int s = 0; s < T::stages; s++) {
-            sp_open_mbarrier(&at->filled[s], 1);
-            sp_open_mbarrier(&at->free[s], T::warps * T::blocks);
+            sp_open_mbarrier(&stages->filled[s], 1);
+            sp_open_mbarrier(&stages->free[s], T::warps * T::blocks);
         }
         sp_publish_mbarriers();
     }
@@ -156,61 +189,67 @@ template <class T> SP_CUDA_FUNCTION void sp_open_group_stages(sp_group_stages *a
     sp_cluster_wait();
 }
 
-/* A block's way through the sequence: `q` is the next chunk to multiply, `fill` is `ahead` chunks
- * further. */
+/* A block's way through the sequence. The chunk that is copied next is `ahead` chunks behind the one
+ * that is multiplied next. */
 template <class T> struct sp_group_pipe {
     static constexpr int ahead = T::stages - 2;
     sp_group_copies<T> copies;
-    sp_group_walk<T> fill;
-    int q;
+    sp_group_stage<T> now, fill; /* of both */
+    int before;                  /* the stage of the chunk before; -1: there is none */
 
     /* The right operand is the model's and there before the kernels in front have ended. */
     __device__ __forceinline__ void begin()
     {
-        sp_group_walk<T> ready = fill;
+        sp_group_copies<T> ready = copies;
         if (threadIdx.x == 0) {
 #pragma unroll 1
-            for (int s = 0; s < ahead && ready.is_there(); s++, ready.next_chunk()) {
-                copies.expect(ready, s);
-                copies.copy_right(ready, s);
+            for (int s = 0; s < ahead && ready.of.is_there(); s++, ready.next_chunk()) {
+                ready.expect(s);
+                ready.copy_right(s);
             }
         }
         sp_await_launch();
         if (threadIdx.x == 0) sp_publish_to_copies();
 #pragma unroll 1
-        for (int s = 0; s < ahead && fill.is_there(); s++, fill.next_chunk()) {
-            if (threadIdx.x == 0) copies.copy_left(fill, s);
+        for (; fill.at < ahead && copies.of.is_there(); fill.advance(), copies.next_chunk()) {
+            if (threadIdx.x == 0) copies.copy_left(fill.at);
         }
     }
 
     __device__ __forceinline__ char *await_filled() const
     {
-        sp_await_mbarrier(&copies.at->filled[q % T::stages], q / T::stages & 1);
-        return copies.memory + q % T::stages * T::stage_bytes;
+        sp_await_mbarrier(&copies.stages->filled[now.at], now.parity);
+        return copies.memory + now.at * T::stage_bytes;
     }
 
-    /* This warp has multiplied all chunks before q. */
+    /* This warp has multiplied all chunks before this one. */
     __device__ __forceinline__ void free_before() const
     {
-        if (q == 0) return;
+        if (before < 0) return;
         const int lane = (int)threadIdx.x % 32;
-        if (lane < T::blocks) sp_arrive_at_mbarrier(&copies.at->free[(q - 1) % T::stages], lane);
+        if (lane < T::blocks) sp_arrive_at_mbarrier(&copies.stages->free[before], lane);
     }
 
-    /* Fills the stage that chunk q - 2 had. */
+    /* Fills the stage of the chunk before the last one. */
     __device__ __forceinline__ void fill_next()
     {
-        if (!fill.is_there()) return;
-        const int next = q + ahead, stage = next % T::stages;
-        if (next >= T::stages) {
-            sp_await_mbarrier(&copies.at->free[stage], (next / T::stages - 1) & 1);
-        }
+        if (!copies.of.is_there()) return;
+        /* Of the round before. In the first one there is nothing to wait for: a barrier begins behind a
+         * phase of parity 1. */
+        sp_await_mbarrier(&copies.stages->free[fill.at], fill.parity ^ 1);
         if (threadIdx.x == 0) {
-            copies.expect(fill, stage);
-            copies.copy_right(fill, stage);
-            copies.copy_left(fill, stage);
+            copies.expect(fill.at);
+            copies.copy_right(fill.at);
+            copies.copy_left(fill.at);
         }
-        fill.next_chunk();
+        copies.next_chunk();
+        fill.advance();
+    }
+
+    __device__ __forceinline__ void advance()
+    {
+        before = now.at;
+        now.advance();
     }
 };
 
@@ -228,7 +267,7 @@ SP_CUDA_FUNCTION void sp_group_sums(sp_group_pipe<T> &pipe, const sp_narrow_plac
     for (int first = 0; first < chunks; first += SP_NARROW_CHUNKS) {
         const int end = first + SP_NARROW_CHUNKS < chunks ? first + SP_NARROW_CHUNKS : chunks;
 #pragma unroll 1
-        for (int i = first; i < end; i++, pipe.q++) {
+        for (int i = first; i < end; i++, pipe.advance()) {
             const char *stage = pipe.await_filled();
             sp_group_hold(chains);
             sp_group_begin();
@@ -256,8 +295,9 @@ SP_CUDA_FUNCTION void sp_group_product(const sp_gpu_bindings &bindings, const sp
 {
     const sp_narrow_place place = sp_make_narrow_place<T>();
     sp_group_walk<T> of(k);
-    sp_group_pipe<T> pipe = {sp_make_group_copies<T>(bindings, k, sp_group_memory(pool)), of, 0};
-    sp_open_group_stages<T>(pipe.copies.at);
+    sp_group_pipe<T> pipe = {
+        sp_make_group_copies<T>(bindings, k, sp_group_memory(pool)), {0, 0}, {0, 0}, -1};
+    sp_open_group_stages<T>(pipe.copies.stages);
     pipe.begin();
 #pragma unroll 1
     for (; of.is_there(); of.next_tile()) {

@@ -68,7 +68,7 @@ SP_CUDA_FUNCTION void sp_rounded_product(const sp_gpu_bindings &bindings,
                 const sp_narrow_output<E> output = {
                     k, m.c, m.y, row + warp * SP_CUDA_ROUNDED_ROWS + lane / 4,
                     column + lane % 4 * 2, is_wide, false};
-                sp_narrow_finish_rows(output, 0, sum.at);
+                sp_narrow_finish_rows<false>(output, 0, sum.at);
                 sp_narrow_activate<E, 2, columns / 8>(output);
             }
         }

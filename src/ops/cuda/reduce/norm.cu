@@ -265,7 +265,10 @@ struct sp_row_norm_body {
     }
 };
 
-SP_CUDA_KERNEL(row_norm_f32, sp_row_norm_constants)
+/* It waits for memory and for chains: with 80 registers instead of 128, half as many warps again are
+ * there meanwhile. */
+SP_CUDA_KERNEL_ENTRY(row_norm_f32, sp_row_norm_constants, __launch_bounds__(SP_CUDA_THREADS, 3),
+                     sp_await_launch())
 {
     __shared__ sp_f32 pool[SP_ROW_POOL];
     int next = 2;
