@@ -48,6 +48,12 @@ SP_API const char *sp_status_text(sp_status status);
  * first failure. Owned by the thread; valid until its next failing call or its end. Never NULL. */
 SP_API const char *sp_last_error(void);
 
+/* The path of the file that this message is about, if the failing call was SP_IO for one that the
+ * system refused, in full: a message is cut. A file beside a model's is in the model's folder.
+ * *code is the errno; may be NULL. NULL if there is no such file, or no memory for its path. Valid
+ * as the message is. */
+SP_API const char *sp_last_error_file(int *code);
+
 SP_EXTERN_C_END
 
 #endif

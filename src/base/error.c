@@ -16,6 +16,7 @@
 #undef sp__fail
 #undef sp__fail_text
 #undef sp__fail_prefix
+#undef sp__fail_add_file
 
 /* Value of SP_TLS_ERROR; `text` is returned by sp_last_error.
  * Invariant: the slot owns the object  <=>  it is the head of an error_buffer. */
@@ -27,6 +28,8 @@ typedef struct error_head {
 typedef struct error_buffer {
     error_head head;
     char text[SP_ERROR_BYTES];
+    char *file; /* owned; NULL: the message is about none */
+    int file_code;
 } error_buffer;
 
 static const error_head constants[] = {
@@ -40,6 +43,19 @@ static error_head *error_head_of_thread(void)
     return sp_tls_get(SP_TLS_ERROR);
 }
 
+static void error_buffer_destroy(void *arg)
+{
+    error_buffer *buffer = SP_CONTAINER_OF((error_head *)arg, error_buffer, head);
+    sp_free(buffer->file);
+    sp_free(buffer);
+}
+
+static void file_forget(error_buffer *buffer)
+{
+    sp_free(buffer->file);
+    buffer->file = NULL;
+}
+
 /* This thread's buffer, or NULL without memory. */
 static error_buffer *error_buffer_of_thread(void)
 {
@@ -48,7 +64,7 @@ static error_buffer *error_buffer_of_thread(void)
     error_buffer *buffer = sp_calloc(1, sizeof *buffer);
     if (buffer == NULL) return NULL;
     buffer->head = (error_head){buffer->text, true};
-    if (sp_tls_set(SP_TLS_ERROR, &buffer->head, sp_free)) return buffer;
+    if (sp_tls_set(SP_TLS_ERROR, &buffer->head, error_buffer_destroy)) return buffer;
     sp_free(buffer);
     return NULL;
 }
@@ -64,11 +80,12 @@ static void scope_save_former(void)
     snprintf(scope->text, sizeof scope->text, "%s", head != NULL ? head->text : "");
 }
 
-static void error_store(sp_status status, const char *message)
+static void error_store(sp_status status, const char *message, bool keeps_file)
 {
     scope_save_former();
     error_buffer *buffer = error_buffer_of_thread();
     if (buffer != NULL) {
+        if (SP_UNLIKELY(buffer->file != NULL) && !keeps_file) file_forget(buffer);
         memcpy(buffer->text, message, strlen(message) + 1);
         return;
     }
@@ -85,14 +102,14 @@ sp_status sp__fail(sp_status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    error_store(status, message);
+    error_store(status, message, false);
     return status;
 }
 
 sp_status sp__fail_text(sp_status status, const char *text)
 {
     SP_ASSERT(strlen(text) < SP_ERROR_BYTES);
-    error_store(status, text);
+    error_store(status, text, false);
     return status;
 }
 
@@ -113,8 +130,32 @@ sp_status sp__fail_prefix(sp_status status, const char *format, ...)
     if (length >= 0 && (size_t)length < sizeof message) {
         snprintf(message + length, sizeof message - (size_t)length, "%s", rest);
     }
-    error_store(status, message);
+    error_store(status, message, true);
     return status;
+}
+
+sp_status sp__fail_add_file(sp_status status, const char *folder, const char *name, int code)
+{
+    error_buffer *buffer = error_buffer_of_thread();
+    if (buffer == NULL) return status;
+    const bool has_folder = folder != NULL;
+    const size_t bytes = (has_folder ? strlen(folder) + 1 : 0) + strlen(name) + 1;
+    file_forget(buffer);
+    char *file = sp_malloc(bytes);
+    if (file == NULL) return status;
+    snprintf(file, bytes, "%s%s%s", has_folder ? folder : "", has_folder ? "/" : "", name);
+    buffer->file = file;
+    buffer->file_code = code;
+    return status;
+}
+
+const char *sp_last_error_file(int *code)
+{
+    const error_head *head = error_head_of_thread();
+    if (head == NULL || !head->is_heap) return NULL;
+    const error_buffer *buffer = SP_CONTAINER_OF(head, error_buffer, head);
+    if (buffer->file != NULL && code != NULL) *code = buffer->file_code;
+    return buffer->file;
 }
 
 const char *sp_last_error(void)
@@ -141,6 +182,7 @@ void sp__error_put_back(sp_error_scope *scope)
         /* The buffer is kept, also if it was allocated in the scope: it is then empty. */
         error_buffer *buffer = SP_CONTAINER_OF(head, error_buffer, head);
         memcpy(buffer->text, scope->text, sizeof buffer->text);
+        file_forget(buffer);
     } else {
         /* No buffer now, so there was none before. */
         (void)sp_tls_set(SP_TLS_ERROR, (void *)(uintptr_t)scope->former, NULL);

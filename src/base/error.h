@@ -24,6 +24,11 @@ sp_status sp__fail_prefix(sp_status status, const char *format, ...) SP_PRINTF(2
  * failure, which counts where a caller expects it. */
 sp_status sp__fail_text(sp_status status, const char *text);
 
+/* Adds to this thread's last error, just made, the file that it is about, in `folder` unless that
+ * is NULL, and the errno. Returns `status`. Kept by prefixes, and lost by a scope that replaces and
+ * restores the message. */
+sp_status sp__fail_add_file(sp_status status, const char *folder, const char *name, int code);
+
 /* SP_CANCELLED, with the message of all runs that their caller has cancelled. */
 sp_status sp__fail_cancelled(void);
 
@@ -59,6 +64,8 @@ static inline sp_status sp__known_failure(sp_status status, sp_status same)
 #define sp__fail(status, ...) sp__known_failure(status, sp__fail(status, __VA_ARGS__))
 #define sp__fail_text(status, text) sp__known_failure(status, sp__fail_text(status, text))
 #define sp__fail_prefix(status, ...) sp__known_failure(status, sp__fail_prefix(status, __VA_ARGS__))
+#define sp__fail_add_file(status, ...)                                                             \
+    sp__known_failure(status, sp__fail_add_file(status, __VA_ARGS__))
 #endif
 
 #endif

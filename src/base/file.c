@@ -18,9 +18,10 @@
 
 static sp_status file_read_open(FILE *file, const char *path, void **bytes, size_t *len)
 {
-    struct stat info;
+    struct stat info = {0};
     if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
-        return sp__fail(SP_IO, "%s is not a regular file", path);
+        sp__fail(SP_IO, "not a regular file: %s", path);
+        return S_ISDIR(info.st_mode) ? sp__fail_add_file(SP_IO, NULL, path, EISDIR) : SP_IO;
     }
     const size_t size = (size_t)info.st_size;
     char *buffer = sp_malloc(size);
@@ -41,7 +42,9 @@ static sp_status file_read_open(FILE *file, const char *path, void **bytes, size
 static sp_status fail_with_errno(const char *what, const char *path)
 {
     char text[128];
-    return sp__fail(SP_IO, "cannot %s %s: %s", what, path, strerror_r(errno, text, sizeof text));
+    const int code = errno;
+    sp__fail(SP_IO, "cannot %s %s: %s", what, path, strerror_r(code, text, sizeof text));
+    return sp__fail_add_file(SP_IO, NULL, path, code);
 }
 
 /* Non-blocking: the open of a pipe without a writer must not wait. That of a file that another

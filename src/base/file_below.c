@@ -17,15 +17,19 @@ static sp_status name_refuse(const char *name, const char *why)
     return sp__fail(SP_CORRUPT, "file '%s' is refused: %s", name, why);
 }
 
-static sp_status name_fail_open(const char *name)
+/* `folder` NULL: the name is its own. */
+static sp_status name_fail_open(const char *folder, const char *name)
 {
     if (errno == ELOOP) return name_refuse(name, "symbolic links are not followed");
     char text[128];
-    return sp__fail(SP_IO, "cannot open file '%s': %s", name, strerror_r(errno, text, sizeof text));
+    const int code = errno;
+    sp__fail(SP_IO, "cannot open file '%s': %s", name, strerror_r(code, text, sizeof text));
+    return sp__fail_add_file(SP_IO, folder, name, code);
 }
 
 /* Opens one part below `at`, which is closed. */
-static sp_status part_open(const char *name, int at, const char *part, int flags, int *out)
+static sp_status part_open(const char *folder, const char *name, int at, const char *part,
+                           int flags, int *out)
 {
     if (part[0] == '\0' || strcmp(part, ".") == 0 || strcmp(part, "..") == 0) {
         close(at);
@@ -33,7 +37,7 @@ static sp_status part_open(const char *name, int at, const char *part, int flags
     }
     /* Non-blocking: the open of a pipe without a writer must not wait. */
     *out = openat(at, part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags);
-    const sp_status status = *out < 0 ? name_fail_open(name) : SP_OK;
+    const sp_status status = *out < 0 ? name_fail_open(folder, name) : SP_OK;
     close(at);
     return status;
 }
@@ -45,13 +49,13 @@ static sp_status name_open(const char *folder, const char *name, int *out)
     if (len >= sizeof parts) return name_refuse("...", "its path is too long");
     memcpy(parts, name, len + 1);
     int at = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    if (at < 0) return name_fail_open(folder);
+    if (at < 0) return name_fail_open(NULL, folder);
     char *part = parts;
     for (char *end; (end = strchr(part, '/')) != NULL; part = end + 1) {
         *end = '\0';
-        SP_TRY(part_open(name, at, part, O_DIRECTORY, &at));
+        SP_TRY(part_open(folder, name, at, part, O_DIRECTORY, &at));
     }
-    return part_open(name, at, part, 0, out);
+    return part_open(folder, name, at, part, 0, out);
 }
 
 static sp_status file_size(int file, const char *name, uint64_t *bytes)

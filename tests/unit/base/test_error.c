@@ -52,6 +52,33 @@ TEST(a_long_message_is_cut)
     CHECK_EQ_U64(strlen(sp_last_error()), SP_ERROR_BYTES - 1);
 }
 
+TEST(a_message_has_a_file_until_the_next)
+{
+    int code = 7;
+    sp__fail(SP_IO, "none");
+    CHECK(sp_last_error_file(&code) == NULL);
+    CHECK_EQ_INT(code, 7);
+    char name[2 * SP_ERROR_BYTES];
+    memset(name, 'a', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    sp__fail(SP_IO, "cannot open");
+    CHECK_STATUS(sp__fail_add_file(SP_IO, NULL, name, 2), SP_IO);
+    sp__fail_prefix(SP_IO, "tensor: ");
+    CHECK_EQ_STR(sp_last_error_file(&code), name);
+    CHECK_EQ_INT(code, 2);
+    sp__fail(SP_IO, "cannot open");
+    sp__fail_add_file(SP_IO, "folder", "file", 3);
+    CHECK_EQ_STR(sp_last_error_file(NULL), "folder/file");
+    sp__fail_text(SP_BUSY, "busy");
+    CHECK(sp_last_error_file(&code) == NULL);
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp__fail(SP_IO, "cannot open");
+    sp__fail_add_file(SP_IO, NULL, "file", 3);
+    sp__error_put_back(&scope);
+    CHECK(sp_last_error_file(&code) == NULL);
+}
+
 TEST(prefixes_stand_in_front)
 {
     sp__fail(SP_MISMATCH, "shape [2, 3] is not [3, 2]");
