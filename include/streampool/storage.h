@@ -138,17 +138,31 @@ SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 /* Called while a thread waits; SP_OK: the wait goes on. */
 typedef sp_status (*sp_wait_check)(void *ctx);
 
-/* Lets the calling thread give up waits for host accesses: of sp_storage_host_begin and of what
- * waits as it does, such as sp_tensor_read, sp_tensor_from_host, sp_tensor_to_dlpack, and operators
- * that read a tensor on the host. While such a wait lasts, `check(ctx)` is called by the thread
- * about every 20 ms, between two commands if the thread computes some meanwhile. A status other
- * than SP_OK ends the wait, and the call fails with it. NULL: no check, as at first.
+/* Lets the calling thread give up waits:
+ * - for host accesses, of sp_storage_host_begin and of what waits as it does, such as
+ *   sp_tensor_read, sp_tensor_from_host, sp_tensor_to_dlpack, and operators that read a tensor on
+ *   the host;
+ * - for memory that earlier commands use, of whatever allocates;
+ * - for room on a full stream (sp_thread_set_wait_for_room);
+ * - of sp_model_run and sp_model_run_with, for what the thread's stream has in front of the run,
+ * and for a run slot. A run that has begun is not given up. While such a wait lasts, `check(ctx)`
+ * is called by the thread about every 20 ms, between two commands if the thread computes some
+ * meanwhile. A status other than SP_OK ends the wait, and the call fails with it. NULL: no check,
+ * as at first.
  *
  * The check may call the library. The access that waits counts as one that the thread has open, so
- * waits for accesses that depend on it are SP_DEADLOCK. These waits have no check but one that is
- * set inside, which is forgotten when the outer one returns. It must return. Waits inside host
- * functions and callbacks have none either. Errors: SP_OUT_OF_MEMORY. */
+ * waits for accesses, streams, events and devices that depend on it are SP_DEADLOCK, and so is a
+ * run behind it. These waits have no check but one that is set inside, which is forgotten when the
+ * outer one returns. It must return. Waits inside host functions and callbacks have none either.
+ * Errors: SP_OUT_OF_MEMORY. */
 SP_API sp_status sp_thread_set_wait_check(sp_wait_check check, void *ctx);
+
+/* Whether operators, copies of tensors, sp_model_run_tensors, sp_event_record and
+ * sp_stream_wait_event wait when the calling thread finds its stream full, until about half of what
+ * is on it has completed. Otherwise, as at first, they are SP_BUSY. They still are inside host
+ * functions and callbacks, and where the wait would depend on a host access that the thread has
+ * open. Errors: SP_OUT_OF_MEMORY. */
+SP_API sp_status sp_thread_set_wait_for_room(bool waits);
 
 /* Keeps the memory from being reused before everything submitted to `stream` until the release of
  * the storage has completed. Needed only for uses that the library does not see. SP_INVALID for a

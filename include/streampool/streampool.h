@@ -12,8 +12,9 @@
  * - Any call may return SP_CLOSED after sp_shutdown, SP_FORKED in a forked child (except calls that
  *   release something: see sp_init), SP_INVALID for NULL or an invalid handle, SP_OUT_OF_MEMORY.
  * - A call that submits to a stream may return SP_BUSY if the stream is full (wait for some of its
- *   work), and SP_DEVICE_LOST. A call that needs the thread's own stream for the first time may
- *   return SP_EXHAUSTED or SP_TIMEOUT, depending on STREAMPOOL_STREAM_POLICY. */
+ *   work, or see sp_thread_set_wait_for_room), and SP_DEVICE_LOST. A call that needs the thread's
+ *   own stream for the first time may return SP_EXHAUSTED or SP_TIMEOUT, depending on
+ *   STREAMPOOL_STREAM_POLICY. */
 #ifndef STREAMPOOL_STREAMPOOL_H
 #define STREAMPOOL_STREAMPOOL_H
 

@@ -47,9 +47,12 @@ typedef struct sp_thread_record {
     /* Owner only: the thread waits in a call that holds nothing, so it may run host functions that
      * it submitted, which may end it; see sp__point_wait_bare. */
     bool runs_own_functions;
-    /* Owner only: of the program, called while the thread waits for a host access. */
+    /* Owner only: of the program, called while the thread waits. */
     sp_wait_check check;
     void *check_ctx;
+    uint32_t check_depth; /* owner only: calls of a check that the thread is inside */
+    /* Owner only: a call that finds its stream full waits (sp_thread_set_wait_for_room). */
+    bool waits_for_room;
     /* Owner only: the thread helps until then at most; 0: for as long as there is work. */
     uint64_t help_until_ns;
     /* Owner only: runs of futures that the thread computes. While there are any, its waits for

@@ -171,10 +171,27 @@ sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns)
     return SP_OK;
 }
 
+/* What waits around the check began may block the point, and no other thread can end it. */
+static sp_status point_wait_in_check(sp_point point, sp_thread_record *record, uint64_t deadline_ns)
+{
+    if (sp__point_has_passed(point)) return sp__point_wait_passed(point, deadline_ns);
+    sp_graph_wait wait = {.holder = record->holder,
+                          .points = &point,
+                          .count = 1,
+                          .has_deadline = deadline_ns != SP_NO_DEADLINE};
+    SP_TRY(sp__wait_graph_enter(&wait));
+    const sp_status status = sp__point_wait_passed(point, deadline_ns);
+    sp__wait_graph_leave(&wait);
+    return status;
+}
+
 sp_status sp__point_wait_bare(sp_point point, uint64_t deadline_ns)
 {
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
+    if (SP_UNLIKELY(record->check_depth > 0)) {
+        return point_wait_in_check(point, record, deadline_ns);
+    }
     const bool former = record->runs_own_functions;
     record->runs_own_functions = true;
     const sp_status status = sp__point_wait_passed(point, deadline_ns);
@@ -188,26 +205,30 @@ sp_status sp__point_wait(sp_point point, uint64_t deadline_ns)
     return sp__fault_report(sp__point_fault(point));
 }
 
-/* ---- waits for host accesses ---- */
+/* ---- waits with a check ---- */
 
-/* Of a wait between two calls of the thread's check. */
-#define CHECK_INTERVAL_NS 20000000
+bool sp__wait_has_check(const sp_thread_record *record)
+{
+    return record->check != NULL && !sp__thread_is_inside_callback(record);
+}
 
 /* Asks the program whether the wait goes on. What the check does may wait too: for that the access
  * is one that the thread has open, and there is no check. One that is set meanwhile is for then. */
-static sp_status check_ask(sp_thread_record *record)
+sp_status sp__wait_check_ask(sp_thread_record *record)
 {
     const sp_wait_check check = record->check;
     void *const ctx = record->check_ctx;
     record->check = NULL;
     sp_fetch_add_relaxed(&record->open_accesses, 1);
+    record->check_depth++;
     const sp_status status = check(ctx);
+    record->check_depth--;
     sp_fetch_sub_relaxed(&record->open_accesses, 1);
     record->check = check;
     record->check_ctx = ctx;
     if (SP_UNLIKELY(sp_fork_is_child())) return sp__fail(SP_FORKED, "a forked child waits no more");
     if (status == SP_OK) return SP_OK;
-    return sp__fail(status, "the wait for a host access was ended by the thread's check");
+    return sp__fail(status, "the wait was ended by the thread's check");
 }
 
 /* Helps and sleeps until the point has passed; false past `until_ns`. */
@@ -222,12 +243,11 @@ static bool point_wait_slice(sp_point point, sp_thread_record *record, uint64_t 
 
 static sp_status point_wait_checked(sp_point point, sp_thread_record *record)
 {
-    const bool has_check = record->check != NULL && !sp__thread_is_inside_callback(record);
-    if (SP_LIKELY(!has_check)) return sp__point_wait_passed(point, SP_NO_DEADLINE);
+    if (SP_LIKELY(!sp__wait_has_check(record))) return sp__point_wait_passed(point, SP_NO_DEADLINE);
     sp_lock_check_none("a wait for a point");
     while (!sp__point_has_passed(point)) {
-        if (point_wait_slice(point, record, sp_clock_deadline(CHECK_INTERVAL_NS))) break;
-        SP_TRY(check_ask(record));
+        if (point_wait_slice(point, record, sp_clock_deadline(SP_CHECK_INTERVAL_NS))) break;
+        SP_TRY(sp__wait_check_ask(record));
     }
     sp__point_observed(point);
     return SP_OK;
@@ -256,10 +276,32 @@ sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count)
     return status;
 }
 
+sp_status sp__point_wait_if_checked(sp_point point)
+{
+    if (SP_LIKELY(sp__point_has_passed(point))) return SP_OK;
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    if (record->check_depth > 0) return sp__point_wait_for_access(&point, 1);
+    if (!sp__wait_has_check(record)) return SP_OK;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = sp__point_wait_for_access(&point, 1);
+    return sp__error_settle(&scope, status == SP_DEADLOCK ? SP_OK : status);
+}
+
+/* Inside a check as in sp__point_wait_bare. */
+static sp_status point_wait_of_several(sp_point point, uint64_t deadline_ns)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    return record->check_depth > 0 ? point_wait_in_check(point, record, deadline_ns)
+                                   : sp__point_wait_passed(point, deadline_ns);
+}
+
 sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t deadline_ns)
 {
     for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
-    for (uint32_t i = 0; i < count; i++) SP_TRY(sp__point_wait_passed(points[i], deadline_ns));
+    for (uint32_t i = 0; i < count; i++) SP_TRY(point_wait_of_several(points[i], deadline_ns));
     for (uint32_t i = 0; i < count; i++) SP_TRY(sp__fault_report(sp__point_fault(points[i])));
     return SP_OK;
 }
@@ -317,27 +359,49 @@ static sp_status points_sleep_first(const sp_point *points, uint32_t count,
     return sp__fail(SP_TIMEOUT, "none of %u points was reached in time", count);
 }
 
-static sp_status points_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
-                                 sp_thread_record *record, uint64_t holder, uint32_t *which)
+/* The same in slices, between which the thread's check is asked. *is_ended: it has ended the wait.
+ */
+static sp_status points_sleep_first_checked(const sp_point *points, uint32_t count,
+                                            sp_thread_record *record, bool *is_ended)
 {
-    uint32_t passed = points_first_passed(points, count);
-    if (passed == count) {
-        const bool is_in_graph = record->inside != NULL || holder != 0;
-        sp_graph_wait wait = {.holder = holder,
-                              .inside = record->inside,
-                              .points = points,
-                              .count = count,
-                              .is_any = true,
-                              .has_deadline = deadline_ns != SP_NO_DEADLINE};
-        if (is_in_graph) SP_TRY(sp__wait_graph_enter(&wait));
-        const sp_status status = points_sleep_first(points, count, record, deadline_ns);
-        if (is_in_graph) sp__wait_graph_leave(&wait);
-        SP_TRY(status);
-        passed = points_first_passed(points, count);
+    for (;;) {
+        sp_error_scope scope;
+        sp__error_set_aside(&scope);
+        const uint64_t until_ns = sp_clock_deadline(SP_CHECK_INTERVAL_NS);
+        const sp_status status = points_sleep_first(points, count, record, until_ns);
+        if (status != SP_TIMEOUT) return sp__error_settle(&scope, status);
+        sp__error_put_back(&scope);
+        const sp_status answer = sp__wait_check_ask(record);
+        *is_ended = answer != SP_OK;
+        if (*is_ended || points_first_passed(points, count) < count) return answer;
     }
-    *which = passed;
+}
+
+/* `is_ended` NULL: the thread's check is not asked. */
+static sp_status points_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
+                                 sp_thread_record *record, uint64_t holder, bool *is_ended)
+{
+    if (points_first_passed(points, count) < count) return SP_OK;
+    const bool is_in_graph = record->inside != NULL || holder != 0;
+    sp_graph_wait wait = {.holder = holder,
+                          .inside = record->inside,
+                          .points = points,
+                          .count = count,
+                          .is_any = true,
+                          .has_deadline = deadline_ns != SP_NO_DEADLINE};
+    if (is_in_graph) SP_TRY(sp__wait_graph_enter(&wait));
+    const sp_status status = is_ended != NULL && sp__wait_has_check(record)
+                                 ? points_sleep_first_checked(points, count, record, is_ended)
+                                 : points_sleep_first(points, count, record, deadline_ns);
+    if (is_in_graph) sp__wait_graph_leave(&wait);
+    return status;
+}
+
+static uint32_t points_observe_first(const sp_point *points, uint32_t count)
+{
+    const uint32_t passed = points_first_passed(points, count);
     sp__point_observed(points[passed]);
-    return SP_OK;
+    return passed;
 }
 
 sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
@@ -347,12 +411,16 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
     if (count == 0) return sp__fail(SP_INVALID, "a wait for any of 0 points would never end");
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    SP_TRY(points_wait_any(points, count, deadline_ns, record, 0, which));
+    /* Inside a check as in sp__point_wait_bare. */
+    const uint64_t holder = record->check_depth > 0 ? record->holder : 0;
+    SP_TRY(points_wait_any(points, count, deadline_ns, record, holder, NULL));
+    *which = points_observe_first(points, count);
     return sp__fault_report(sp__point_fault(points[*which]));
 }
 
-sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count)
+sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count, bool *is_ended)
 {
+    *is_ended = false;
     sp_lock_check_none("a wait for any of several points");
     SP_ASSERT(count > 0);
     sp_thread_record *record = sp__thread_record();
@@ -362,6 +430,7 @@ sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count)
     const bool is_awaited =
         sp_load_relaxed(&record->open_accesses) > 0 || record->computed_futures > 0;
     const uint64_t holder = is_awaited ? record->holder : 0;
-    uint32_t which;
-    return points_wait_any(points, count, SP_NO_DEADLINE, record, holder, &which);
+    SP_TRY(points_wait_any(points, count, SP_NO_DEADLINE, record, holder, is_ended));
+    (void)points_observe_first(points, count);
+    return SP_OK;
 }

@@ -10,6 +10,8 @@
 
 #include "device/timeline.h"
 
+typedef struct sp_thread_record sp_thread_record;
+
 /* Waits for one point. SP_OK; the status and message of the point's fault; SP_TIMEOUT past
  * `deadline_ns`; SP_DEADLOCK inside a host function that the point depends on. */
 sp_status sp__point_wait(sp_point point, uint64_t deadline_ns);
@@ -22,9 +24,22 @@ sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns);
  * (sp_thread_set_wait_check) if that ends the wait. */
 sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count);
 
+/* Before a wait that cannot be given up: if the thread has a check, or is inside one, waits until
+ * the point has passed, as for a host access. SP_OK at once for other threads, and if the wait
+ * would depend on a host access that the thread has open outside of a check. */
+sp_status sp__point_wait_if_checked(sp_point point);
+
+/* Whether waits of the thread are to be cut into slices of SP_CHECK_INTERVAL_NS, after each of
+ * which it asks; with what it waits for given up meanwhile, or such that others do without it. */
+#define SP_CHECK_INTERVAL_NS 20000000
+bool sp__wait_has_check(const sp_thread_record *record);
+/* Calls the thread's check: SP_OK, the wait goes on. */
+sp_status sp__wait_check_ask(sp_thread_record *record);
+
 /* Like sp__point_wait_passed, for callers whose stack frames hold nothing of the library: host
  * functions that the thread itself has submitted may run inline, and may end the thread. In other
- * waits they run on the host executor. */
+ * waits they run on the host executor. Inside a check, whose caller has such frames, it is an
+ * ordinary wait, but for the accesses of the thread: SP_DEADLOCK if the point depends on one. */
 sp_status sp__point_wait_bare(sp_point point, uint64_t deadline_ns);
 
 /* For a host function of the library, and a point that depends on no host function and no host
@@ -40,8 +55,9 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
                              uint32_t *which);
 
 /* For waits of the library itself: waits until one of the points has passed, ignoring faults.
- * SP_DEADLOCK also if all depend on open host accesses that the calling thread began. */
-sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count);
+ * SP_DEADLOCK also if all depend on open host accesses that the calling thread began. *is_ended:
+ * the thread's check has ended the wait, and the status is the check's. */
+sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count, bool *is_ended);
 
 /* Sets a callback for every point that a thread has observed to have passed: the hazard checker.
  * NULL: none. */

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "base/tsan.h"
 #include "device/thread_record.h"
+#include "device/wait.h"
 #include "exec/run_slots_build.h"
 #include "exec/run_tenure.h"
 
@@ -142,10 +143,17 @@ static void claim_pause(const sp_run_slots *slots, const sp_run_request *request
     else sp_thread_yield();
 }
 
+/* When a thread with a check is to ask it. */
+static uint64_t ask_time_of(const sp_thread_record *record)
+{
+    return SP_UNLIKELY(sp__wait_has_check(record)) ? sp_clock_deadline(SP_CHECK_INTERVAL_NS)
+                                                   : SP_NO_DEADLINE;
+}
+
 /* From a queue, or a claim, to a slot; or to the end of a batch that took the request; or out of
- * the queues, when its terms have lapsed: SP_TIMEOUT, SP_CANCELLED. */
+ * the queues: SP_TIMEOUT or SP_CANCELLED, when its terms have lapsed; SP_NOT_READY, at ask_ns. */
 static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool watches,
-                              uint32_t yields)
+                              uint32_t yields, uint64_t ask_ns)
 {
     uint64_t awake_until = sp_clock_now() + CLAIM_NS;
     uint32_t state;
@@ -155,6 +163,8 @@ static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool
         if (has_lapsed && leave(slots, request, state)) {
             return sp__run_terms_check(&request->terms);
         }
+        const bool must_ask = ask_ns != SP_NO_DEADLINE && sp_clock_now() >= ask_ns;
+        if (must_ask && state != SP_RUN_TAKEN && leave(slots, request, state)) return SP_NOT_READY;
         if (state == SP_RUN_CALLED) {
             if (claim(slots, request)) return SP_OK;
             awake_until = sp_clock_now() + CLAIM_NS;
@@ -163,10 +173,10 @@ static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool
         } else if (yields > 0 && state != SP_RUN_CLAIMED && !has_lapsed) {
             yields = sp__run_yield(&slots->yields) ? yields - 1 : 0;
         } else {
-            const bool is_timed = state != SP_RUN_TAKEN && !has_lapsed;
-            sp_parker_park(request->parker,
-                           is_timed ? deadline_of(request, state == SP_RUN_QUEUED && watches)
-                                    : SP_NO_DEADLINE);
+            const bool is_timed = state != SP_RUN_TAKEN && !has_lapsed && !must_ask;
+            const uint64_t own_ns = deadline_of(request, state == SP_RUN_QUEUED && watches);
+            const uint64_t until_ns = own_ns < ask_ns ? own_ns : ask_ns;
+            sp_parker_park(request->parker, is_timed ? until_ns : SP_NO_DEADLINE);
             if (sp_load_acquire(&request->state) == SP_RUN_QUEUED) watches = watch(slots, request);
         }
     }
@@ -187,25 +197,47 @@ static bool may_claim_locked(const sp_run_slots *slots, const sp_run_terms *term
            sp__run_line_has_room_locked(slots, terms);
 }
 
-/* *has_slot, or the request is queued, perhaps as the watcher, or claims a slot. Errors: SP_BUSY.
- */
-static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool *has_slot,
-                              bool *watches)
+/* *has_slot, or the request is queued, perhaps as the watcher, or claims a slot. One that was
+ * queued before is not refused, and is the oldest. Errors: SP_BUSY. */
+static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool is_again,
+                              bool *has_slot, bool *watches)
 {
     const sp_run_terms *terms = &request->terms;
     sp_mutex_lock(&slots->lock);
     uint32_t queued;
-    const bool may_wait = sp__run_line_may_wait_locked(slots, request, &queued);
+    const bool may_wait = sp__run_line_may_wait_locked(slots, request, &queued) || is_again;
     const bool may_claim = may_wait && may_claim_locked(slots, terms);
     const uint64_t waiting = may_claim ? SP_RUN_ONE_CLAIMED : SP_RUN_ONE_THREAD;
     *has_slot = sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(slots, terms),
                                             may_wait ? waiting : 0);
     if (*has_slot || may_claim) sp__run_line_count_locked(slots, terms);
     if (!*has_slot && may_claim) claim_locked(slots, request);
-    else if (!*has_slot && may_wait) sp__run_line_push_locked(slots, request, false);
+    else if (!*has_slot && may_wait) sp__run_line_push_locked(slots, request, is_again);
     *watches = request->watches && !SP_PLANTED(no_watch);
     sp_mutex_unlock(&slots->lock);
     return *has_slot || may_wait ? SP_OK : sp__run_terms_refuse(terms, queued);
+}
+
+/* To the end of the wait, or until the thread's check is to be asked: SP_NOT_READY. */
+static sp_status thread_wait(sp_run_slots *slots, sp_run_request *request,
+                             const sp_thread_record *record, bool is_again, bool *has_slot)
+{
+    /* Before it is queued: who takes it may give it back, to be in no group. */
+    const uint32_t yields = request->group != NULL && !is_again ? BATCH_YIELDS : 0;
+    bool watches;
+    SP_TRY(thread_begin(slots, request, is_again, has_slot, &watches));
+    if (*has_slot) return SP_OK;
+    sp__run_slots_sweep(slots, request->terms.priority == SP_PRIORITY_HIGH, NULL);
+    sp_delay_point();
+    return thread_sleep(slots, request, watches, yields, ask_time_of(record));
+}
+
+/* While the check is asked the request is in no queue: it may take long, and may run models. */
+static sp_status thread_ask(sp_run_request *request, sp_thread_record *record)
+{
+    sp_store_relaxed(&request->state, SP_RUN_QUEUED);
+    SP_TRY(sp__wait_check_ask(record));
+    return sp__run_terms_check(&request->terms);
 }
 
 SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *request,
@@ -217,18 +249,15 @@ SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *re
     request->entry.resume = thread_grant;
     request->parker = &record->parker;
     sp__run_slots_note_return(slots, &record->tenure);
-    /* Before it is queued: who takes it may give it back, to be in no group. */
-    const uint32_t yields = request->group != NULL ? BATCH_YIELDS : 0;
-    bool has_slot, watches;
+    bool has_slot = false;
     request->queued_ns = sp_clock_now(); /* not under the lock */
-    SP_TRY(thread_begin(slots, request, &has_slot, &watches));
-    if (has_slot) {
-        request->queued_ns = 0;
-        return SP_OK;
+    sp_status status = thread_wait(slots, request, record, false, &has_slot);
+    if (has_slot) request->queued_ns = 0; /* it has not waited */
+    if (has_slot || status == SP_BUSY) return status;
+    while (status == SP_NOT_READY) {
+        status = thread_ask(request, record);
+        if (status == SP_OK) status = thread_wait(slots, request, record, true, &has_slot);
     }
-    sp__run_slots_sweep(slots, request->terms.priority == SP_PRIORITY_HIGH, NULL);
-    sp_delay_point();
-    const sp_status status = thread_sleep(slots, request, watches, yields);
     const uint64_t now = sp_clock_now();
     *is_done = sp_load_relaxed(&request->state) == SP_RUN_DONE;
     if (!*is_done) request->granted_ns = now;

@@ -238,7 +238,7 @@ static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_s
     sp_store_relaxed(&stamp->time, 0);
     const sp_command command = {.type = SP_COMMAND_TIMESTAMP, .timestamp = &stamp->time};
     const sp_submission submission = {.commands = &command, .command_count = 1};
-    const sp_status status = sp__submit_plain(stream, &submission, &stamp->point);
+    const sp_status status = sp__submit_plain_with_room(stream, &submission, &stamp->point);
     if (status != SP_OK) {
         sp_free(stamp);
         return status;
@@ -383,7 +383,7 @@ sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
      * failed. */
     const sp_submission submission = {.waits = &point, .wait_count = 1, .fault_count = 1};
     sp_point mine;
-    return sp__submit_plain(&ref, &submission, &mine);
+    return sp__submit_plain_with_room(&ref, &submission, &mine);
 }
 
 /* ---- time ---- */

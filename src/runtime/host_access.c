@@ -369,6 +369,14 @@ sp_status sp_thread_set_wait_check(sp_wait_check check, void *ctx)
     return SP_OK;
 }
 
+sp_status sp_thread_set_wait_for_room(bool waits)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    record->waits_for_room = waits;
+    return SP_OK;
+}
+
 sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data)
 {
     access_step step = {.range = {.storage = handle},

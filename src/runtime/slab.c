@@ -256,11 +256,15 @@ static void add_pending(void *ctx, sp_point point)
 }
 
 /* False if none of the points will pass while this thread waits: all are behind host accesses that
- * it began itself, or behind the host function that it runs. */
-static bool pending_wait_any(const pending_points *pending)
+ * it began itself, or behind the host function that it runs; or if its check ends the wait, whose
+ * status *ended is then. */
+static bool pending_wait_any(const pending_points *pending, sp_status *ended)
 {
+    bool is_ended;
     const uint32_t count = SP_PLANTED(wait_for_first) ? 1 : pending->count;
-    return sp__point_wait_any_passed(pending->points, count) == SP_OK;
+    const sp_status status = sp__point_wait_any_passed(pending->points, count, &is_ended);
+    if (is_ended) *ended = status;
+    return status == SP_OK;
 }
 
 /* Waits until the first of the points that free blocks are filed under has passed; false if there
@@ -268,7 +272,7 @@ static bool pending_wait_any(const pending_points *pending)
  * whichever thread has noticed it: a block behind a point that has passed, a ready block of the
  * requested class, a slab that can be returned. The caller consumes these, so the number of
  * attempts is bounded. */
-static bool wait_for_pending(sp_allocator *allocator, const sp_block_wish *wish)
+static bool wait_for_pending(sp_allocator *allocator, const sp_block_wish *wish, sp_status *ended)
 {
     pending_points pending;
     pending_init(&pending);
@@ -285,7 +289,7 @@ static bool wait_for_pending(sp_allocator *allocator, const sp_block_wish *wish)
         may_succeed = !SP_PLANTED(passed_is_nothing);
     } else if (pending.count > 0) {
         sp_fetch_add_relaxed(&allocator->waits, (uint64_t)1);
-        may_succeed = pending_wait_any(&pending);
+        may_succeed = pending_wait_any(&pending, ended);
     }
     pending_deinit(&pending);
     return may_succeed;
@@ -404,19 +408,21 @@ static bool reclaim_workspace(sp_allocator *allocator)
     return workspaces->allocator == allocator && sp__workspaces_trim_one(workspaces);
 }
 
-/* Waits or reclaims; true if there may be more memory than when `gifts` were counted. */
+/* Waits or reclaims; true if there may be more memory than when `gifts` were counted. *ended: see
+ * pending_wait_any. */
 static bool wait_for_memory(sp_allocator *allocator, const sp_block_wish *wish,
-                            uint32_t *waits_left, uint64_t gifts)
+                            uint32_t *waits_left, uint64_t gifts, sp_status *ended)
 {
     sp_delay_point();
     /* It takes no wait, and what is pending may be behind a host function. */
     if (reclaim_workspace(allocator)) return true;
-    if (*waits_left > 0 && wait_for_pending(allocator, wish)) {
+    if (*waits_left > 0 && wait_for_pending(allocator, wish, ended)) {
         (*waits_left)--;
         return true;
     }
-    return reclaim_others(allocator) || wait_for_pending(allocator, wish) ||
-           wait_for_givers(allocator, gifts);
+    if (*ended != SP_OK) return false;
+    if (reclaim_others(allocator) || wait_for_pending(allocator, wish, ended)) return true;
+    return *ended == SP_OK && wait_for_givers(allocator, gifts);
 }
 
 static sp_status block_acquire(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
@@ -429,7 +435,8 @@ static sp_status block_acquire(sp_allocator *allocator, const sp_block_wish *wis
     sp_status status = SP_OK;
     uint32_t waits_left = WAITS_BEFORE_RECLAIM;
     sp_fetch_add_relaxed(&allocator->short_takers, 1);
-    while (status == SP_OK && !is_met && wait_for_memory(allocator, wish, &waits_left, gifts)) {
+    while (status == SP_OK && !is_met &&
+           wait_for_memory(allocator, wish, &waits_left, gifts, &status)) {
         gifts = sp_load_acquire(&allocator->gifts);
         status = block_create_or_find(allocator, wish, out, &is_met);
     }

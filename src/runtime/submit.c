@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "device/device.h"
 #include "device/thread_record.h"
+#include "device/wait.h"
 #include "runtime/checker.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
@@ -98,6 +99,16 @@ sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *sub
     return status;
 }
 
+sp_status sp__submit_plain_with_room(const sp_stream_ref *stream, const sp_submission *submission,
+                                     sp_point *out)
+{
+    for (;;) {
+        const sp_status status = sp__submit_plain(stream, submission, out);
+        if (SP_LIKELY(status != SP_BUSY)) return status;
+        SP_TRY(sp__stream_make_room(stream));
+    }
+}
+
 sp_status sp__submit_and_run(const sp_stream_ref *stream, const sp_submission *submission,
                              sp_point *out)
 {
@@ -105,6 +116,29 @@ sp_status sp__submit_and_run(const sp_stream_ref *stream, const sp_submission *s
     if (submit == NULL) return sp__submit_plain(stream, submission, out);
     sp_submission mine = *submission;
     return queue_submit_by(submit, stream, &mine, out);
+}
+
+/* Not for all: the thread would wait again at each of its next calls. */
+static sp_point half_of(const sp_queue *queue, sp_point last)
+{
+    const uint64_t done = sp_load_acquire(&queue->timeline.done);
+    return (sp_point){last.timeline, last.value - (last.value - done) / 2};
+}
+
+sp_status sp__stream_make_room(const sp_stream_ref *stream)
+{
+    const sp_thread_record *record = sp__thread_record();
+    const sp_point last = sp__queue_last_point(stream->queue);
+    const bool waits =
+        record != NULL && record->waits_for_room && !sp__thread_is_inside_callback(record);
+    if (!waits || sp__point_has_passed(last)) return SP_BUSY;
+    const sp_point half = half_of(stream->queue, last);
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = sp__point_wait_for_access(&half, 1);
+    if (status != SP_DEADLOCK) return sp__error_settle(&scope, status);
+    sp__error_put_back(&scope);
+    return SP_BUSY;
 }
 
 /* The order in which a step locks its storages: that of their slots. */

@@ -58,9 +58,18 @@ sp_status sp__submit_commands(const sp_stream_ref *stream, const sp_command_batc
 /* SP_INVALID if `bytes` from `offset` on exceed a storage of `total` bytes. */
 sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total);
 
+/* After SP_BUSY: waits until about half of what is on the stream has completed, if the calling
+ * thread is to wait (sp_thread_set_wait_for_room). SP_OK: submit again. Otherwise the status to
+ * return: SP_BUSY, with its message, also if nothing on the stream is left to wait for; that of
+ * the thread's check. No lock, and nothing that commands may wait for, is held by the caller. */
+sp_status sp__stream_make_room(const sp_stream_ref *stream);
+
 /* Submits commands and waits without storages. */
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
                            sp_point *out);
+/* The same for a caller that waits for room on a full stream, if its thread is to. */
+sp_status sp__submit_plain_with_room(const sp_stream_ref *ref, const sp_submission *submission,
+                                     sp_point *out);
 /* The same for a caller that waits for the point next, outside of host functions and callbacks: the
  * calling thread may run the commands before the return. */
 sp_status sp__submit_and_run(const sp_stream_ref *stream, const sp_submission *submission,

@@ -233,7 +233,9 @@ static bool spare_wait(sp_workspaces *workspaces, sp_backoff *backoff)
         sp_backoff_turn(backoff);
         return true;
     }
-    return choice.count > 0 && sp__point_wait_any_passed(choice.points, choice.count) == SP_OK;
+    bool is_ended; /* by the thread's check: the caller fails for want of memory */
+    return choice.count > 0 &&
+           sp__point_wait_any_passed(choice.points, choice.count, &is_ended) == SP_OK;
 }
 
 static void short_hold_count(sp_workspaces *workspaces, uint32_t change)

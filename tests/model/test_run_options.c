@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+#include <streampool/storage.h>
+#include <streampool/stream.h>
+
 static sp_status run_with(sp_model model, const sp_run_options *options, small_row *out)
 {
     const sp_host_tensor x = input_x(1);
@@ -328,6 +331,79 @@ TEST(each_run_ends_once_whatever_its_terms_are)
         CHECK_EQ_U64(statistics.in_flight, 0);
         CHECK_OK(sp_model_release(t.models[m]));
     }
+}
+
+/* ---- a thread with a check ---- */
+
+typedef struct run_check {
+    uint32_t calls, last;
+    held_slots *held; /* are given at the last call; NULL: the wait is given up */
+    sp_model model;   /* which the last call runs too */
+} run_check;
+
+static sp_status check_run(void *ctx)
+{
+    run_check *self = ctx;
+    if (++self->calls < self->last) return SP_OK;
+    if (self->held == NULL) return SP_CANCELLED;
+    if (self->calls > self->last) return SP_OK;
+    small_row out;
+    slots_give(self->held);
+    CHECK_OK(run_with(self->model, NULL, &out));
+    return SP_OK;
+}
+
+static sp_status run_checked(sp_model model, run_check *check, small_row *out)
+{
+    CHECK_OK(sp_thread_set_wait_check(check_run, check));
+    const sp_status status = run_with(model, NULL, out);
+    CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+    return status;
+}
+
+TEST(a_check_ends_the_wait_of_a_run_for_a_slot)
+{
+    const sp_model model = small_model(NULL);
+    const small_row expected = small_run(model);
+    held_slots held = slots_hold(model);
+    run_check gives_up = {.last = 2}, gives = {.last = 3, .held = &held, .model = model};
+    small_row out, wiped;
+    memset(&wiped, 0xff, sizeof wiped);
+    out = wiped;
+    CHECK_STATUS(run_checked(model, &gives_up, &out), SP_CANCELLED);
+    CHECK_EQ_U64(gives_up.calls, 2);
+    CHECK(small_is_same(&out, &wiped));
+    CHECK_EQ_U64(sp__run_slots_waiting(held.slots), 0);
+    CHECK_OK(run_checked(model, &gives, &out));
+    CHECK(gives.calls >= 3);
+    CHECK(small_is_same(&out, &expected));
+    CHECK_OK(sp_model_release(model));
+}
+
+static void wait_for_word(void *ctx, sp_status status)
+{
+    (void)status;
+    while (sp_load_acquire((sp_atomic_u32 *)ctx) == 0) sp_thread_yield();
+}
+
+TEST(a_check_ends_the_wait_of_a_run_for_its_stream)
+{
+    const sp_model model = small_model(NULL);
+    const small_row expected = small_run(model);
+    sp_atomic_u32 is_open = {0};
+    run_check check = {.last = 2};
+    sp_model_info info;
+    sp_stream stream;
+    small_row out;
+    CHECK_OK(sp_model_get_info(model, &info));
+    CHECK_OK(sp_stream_current(info.device, &stream));
+    CHECK_OK(sp_stream_host_function(stream, wait_for_word, &is_open));
+    CHECK_STATUS(run_checked(model, &check, &out), SP_CANCELLED);
+    CHECK_EQ_U64(check.calls, 2);
+    sp_store_release(&is_open, 1);
+    CHECK_OK(run_with(model, NULL, &out));
+    CHECK(small_is_same(&out, &expected));
+    CHECK_OK(sp_model_release(model));
 }
 
 TEST_MAIN

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <streampool/model.h>
+#include <streampool/storage.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -280,6 +281,48 @@ TEST(a_slot_that_is_left_free_is_found)
         CHECK_OK(sp__run_slots_acquire(&w.slots, NULL));
         test_threads(RUNNERS, leave_for_good, &w);
         CHECK_EQ_U64(sp_load_relaxed(&w.runs), RUNNERS - 1);
+        world_end(&w, 1);
+    }
+}
+
+/* ---- a thread with a check ---- */
+
+typedef struct slot_check {
+    slots_world *world;
+    uint32_t calls, last;
+    bool gives_up; /* at the last call; else the slot is released then */
+} slot_check;
+
+/* While it is asked, the thread waits for nothing. */
+static sp_status check_slots(void *ctx)
+{
+    slot_check *self = ctx;
+    CHECK_EQ_U64(sp__run_slots_waiting(&self->world->slots), 0);
+    if (++self->calls < self->last) return SP_OK;
+    if (self->gives_up) return SP_CANCELLED;
+    if (self->calls == self->last) {
+        sp__wait_entry_resume(sp__run_slots_release(&self->world->slots, NULL));
+        run_once(self->world);
+    }
+    return SP_OK;
+}
+
+TEST(a_wait_for_a_slot_is_given_up_or_goes_on)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        slots_world w;
+        sp_run_flow flow = {.most_queued = 1};
+        sp_run_terms terms = {.flow = &flow, .is_bounded = true};
+        slot_check check = {.world = &w, .last = 3, .gives_up = i == 0};
+        world_begin(&w, 1);
+        CHECK_OK(sp__run_slots_acquire(&w.slots, NULL));
+        CHECK_OK(sp_thread_set_wait_check(check_slots, &check));
+        const sp_status status = sp__run_slots_acquire(&w.slots, &terms);
+        CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+        if (i == 0) CHECK_STATUS(status, SP_CANCELLED);
+        else CHECK_OK(status);
+        CHECK_EQ_U64(check.calls, 3);
+        sp__wait_entry_resume(sp__run_slots_release(&w.slots, i == 0 ? NULL : &terms));
         world_end(&w, 1);
     }
 }
