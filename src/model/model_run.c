@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that run a model: from the caller's tensors to a plan, its run, and back. */
+#include "model/model_run.h"
+
 #include "base/error.h"
 #include "base/heap.h"
 #include "exec/model_object.h"
@@ -207,6 +209,17 @@ sp_status sp_model_run_with(sp_model model, const sp_run_options *options,
     run_arguments args = {inputs, outputs, input_count, output_count, options, NULL, NULL};
     SP_TRY(arguments_hold_token(&args));
     const sp_status status = model_compute(model, &args, true);
+    arguments_drop_token(&args);
+    return status;
+}
+
+sp_status sp__model_run_held(sp_rt_model *model, const sp_run_options *options,
+                             const sp_host_tensor *inputs, uint32_t input_count,
+                             sp_host_tensor *outputs, uint32_t output_count)
+{
+    run_arguments args = {inputs, outputs, input_count, output_count, options, NULL, NULL};
+    SP_TRY(arguments_hold_token(&args));
+    const sp_status status = ports_compute(model, &args, true);
     arguments_drop_token(&args);
     return status;
 }

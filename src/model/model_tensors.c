@@ -7,12 +7,13 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "exec/tensor_ports.h"
+#include "model/model_run.h"
 #include "runtime/checker.h"
 #include "runtime/current_stream.h"
 
 /* A call; everything is borrowed. */
 typedef struct tensors_call {
-    sp_model handle;
+    sp_model handle;    /* not after the first step: it may be released during the call */
     sp_rt_model *model; /* held */
     sp_stream stream;
     const sp_run_options *options;
@@ -147,8 +148,9 @@ static sp_status host_run_compute(const tensors_call *call, sp_tensor_ports *por
         run->outputs[i].name = argument->name;
         run->is_owned[inputs + i] = run->outputs[i].data == NULL && run->outputs[i].capacity == 0;
     }
+    /* The inputs were waited for: the program may have released the model meanwhile. */
     const sp_status status =
-        sp_model_run_with(call->handle, call->options, run->inputs, inputs, run->outputs, outputs);
+        sp__model_run_held(call->model, call->options, run->inputs, inputs, run->outputs, outputs);
     if (status == SP_MISMATCH) host_outputs_describe(arguments, run);
     if (status != SP_OK) return status;
     SP_TRY(host_outputs_check(ports, run));
