@@ -58,6 +58,14 @@ std::string in_python(std::string text)
     throw nb::python_error();
 }
 
+/* (path, errno), for the Python layer. */
+void add_file(const nb::object &error)
+{
+    int code = 0;
+    const char *file = sp_last_error_file(&code);
+    if (file != nullptr) error.attr("_file") = nb::make_tuple(nb::bytes(file), code);
+}
+
 } // namespace
 
 nb::object error_of(sp_status status, const char *message)
@@ -66,12 +74,13 @@ nb::object error_of(sp_status status, const char *message)
     const std::string text = in_python(message != nullptr ? message : sp_last_error());
     nb::object error = pair[0](decoded(text.c_str()));
     error.attr("status") = pair[1];
+    if (status == SP_IO && message == nullptr) add_file(error);
     return error;
 }
 
 void raise(sp_status status, const char *message)
 {
-    /* What a signal handler has raised during the call (unlocked_read). */
+    /* What a signal handler has raised during the call (unlocked_wait). */
     if (PyErr_Occurred()) throw nb::python_error();
     const nb::object error = error_of(status, message);
     PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());

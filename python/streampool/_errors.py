@@ -3,7 +3,6 @@
 import enum
 import errno
 import os
-import re
 
 from . import _core
 
@@ -69,7 +68,7 @@ class _TimeoutError(Error, TimeoutError):
     pass
 
 
-class _FileError(Error, OSError):
+class FileError(Error, OSError):
     """Its text is the library's message, which OSError would replace once it has an errno."""
 
     __str__ = Exception.__str__
@@ -84,11 +83,11 @@ _CLASSES = {
     Status.NOT_FOUND: _InvalidError,
     Status.OUT_OF_MEMORY: _MemoryError,
     Status.TIMEOUT: _TimeoutError,
-    Status.IO: _FileError,
+    Status.IO: FileError,
 }
 
 Error.__module__ = "streampool"
-_FILE_CLASSES = {code: type("Error", (_FileError, kind), {}) for code, kind in {
+_FILE_CLASSES = {code: type("Error", (FileError, kind), {}) for code, kind in {
     errno.ENOENT: FileNotFoundError, errno.EACCES: PermissionError, errno.EPERM: PermissionError,
     errno.EISDIR: IsADirectoryError, errno.ENOTDIR: NotADirectoryError}.items()}
 
@@ -101,26 +100,16 @@ _core.set_error_classes([(_CLASSES.get(status, Error), status) for status in Sta
 
 def _file_error(arguments, state, code, filename):
     """An exception of the class that Python has for an errno."""
-    error = _FILE_CLASSES.get(code, _FileError)(*arguments)
+    error = _FILE_CLASSES.get(code, FileError)(*arguments)
     error.__dict__.update(state)
     error.errno, error.filename = code, filename
     error.strerror = None if code is None else os.strerror(code)
     return error
 
 
-def _errno_of(message, path):
-    """The system's reason, which ends the message; None if there is none."""
-    for code in errno.errorcode:
-        if message.endswith(f": {os.strerror(code)}"):
-            return code
-    return errno.EISDIR if os.path.isdir(path) else None
-
-
-def of_file(error: _FileError, path: "str | bytes | os.PathLike") -> _FileError:
-    """The failure to load a model from that path, or from a file beside it that the message names."""
-    message = str(error)
-    name = os.fspath(path)
-    beside = re.search("cannot open file '(.*)': ", message)
-    if beside:
-        name = os.path.join(os.path.dirname(os.fsdecode(name)), beside[1])
-    return _file_error(error.args, error.__dict__, _errno_of(message, path), name)
+def of_file(error: FileError, path: "str | bytes | os.PathLike") -> FileError:
+    """The failure to load a model from that path, or from a file beside it."""
+    state = dict(error.__dict__)
+    own = os.fspath(path)
+    file, code = state.pop("_file", (os.fsencode(own), None))
+    return _file_error(error.args, state, code, own if file == os.fsencode(own) else os.fsdecode(file))

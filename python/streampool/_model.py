@@ -13,7 +13,7 @@ import streampool  # whose Future is imported by its first use
 from . import _core
 from ._convert import (array_of, convert, converted, from_dlpack, gpu_of, is_lossless,
                        without_gradient)
-from ._errors import of_file
+from ._errors import FileError, of_file
 from ._handle import Handle
 from ._lifetime import futures, prepare_threads
 
@@ -244,8 +244,8 @@ def load(source: typing.Any, device: typing.Any = "cpu", *, release_gil: "bool |
     prepare_threads()
     try:
         core = _core.load(given, is_path, device, _RELEASE[release_gil], options)
-    except OSError as error:
-        if not is_path:
+    except FileError as error:
+        if error.errno is not None:  # raised by the conversion of an option
             raise
         raise of_file(error, source) from None
     return Model(core)

@@ -195,20 +195,36 @@ def test_files_that_cannot_be_loaded(tmp_path):
         assert streampool.load(source).inputs[0].name == "x"
 
 
+def with_external(path, name):
+    """The path of a model with data in that file beside it."""
+    path.write_bytes(onnx_writer.model(
+        [onnx_writer.node("Add", ["x", "w"], ["y"])], [onnx_writer.value("x", "float32", [2])],
+        [onnx_writer.value("y", "float32", [2])], [onnx_writer.external("w", os.fsencode(name), [2])]))
+    return path
+
+
 def files_that_cannot_be_read(folder):
     """(path, the class of Python, its errno, its file name)."""
     locked, beside = folder / "locked.onnx", folder / "beside.onnx"
     locked.write_bytes(b"")
     locked.chmod(0)
-    beside.write_bytes(onnx_writer.model(
-        [onnx_writer.node("Add", ["x", "w"], ["y"])], [onnx_writer.value("x", "float32", [2])],
-        [onnx_writer.value("y", "float32", [2])], [onnx_writer.external("w", "w.bin", [2])]))
+    with_external(beside, "w.bin")
     yield folder / "none.onnx", FileNotFoundError, errno.ENOENT, folder / "none.onnx"
     yield str(folder / "none.onnx"), FileNotFoundError, errno.ENOENT, folder / "none.onnx"
     yield folder, IsADirectoryError, errno.EISDIR, folder
     yield locked / "below", NotADirectoryError, errno.ENOTDIR, locked / "below"
     yield beside, FileNotFoundError, errno.ENOENT, folder / "w.bin"
     yield "x" * 300, OSError, errno.ENAMETOOLONG, "x" * 300
+    deep = folder.joinpath(*["d" * 100] * 8)  # messages are shorter
+    yield deep / "none.onnx", FileNotFoundError, errno.ENOENT, deep / "none.onnx"
+    deep.mkdir(parents=True)
+    yield deep, IsADirectoryError, errno.EISDIR, deep
+    yield locked / ("x" * 100) / ("y" * 200) / ("z" * 200), NotADirectoryError, errno.ENOTDIR, None
+    odd = os.fsdecode(b"w\xff\xfe.bin")
+    for name in (odd, "it's: odd '.bin", "e" * 200 + "/" + "f" * 200 + "/" + "g" * 200):
+        for at in (folder, deep):
+            yield with_external(at / "odd.onnx", name), FileNotFoundError, errno.ENOENT, at / name
+    yield with_external(folder / "long.onnx", "n" * 300), OSError, errno.ENAMETOOLONG, folder / ("n" * 300)
     if os.geteuid() != 0:
         yield locked, PermissionError, errno.EACCES, locked
 
@@ -220,11 +236,12 @@ def test_a_file_that_cannot_be_read_is_the_class_that_python_has_for_it(tmp_path
         error = caught.value
         assert isinstance(error, Error) and error.status == Status.IO
         assert error.errno == code and error.strerror == os.strerror(code)
-        assert error.filename == str(name)
-        assert "cannot open" in str(error) or "not a regular file" in str(error)
+        assert error.filename == str(name or path)
+        if len(str(path)) < 400:  # longer messages are cut
+            assert "cannot open" in str(error) or "not a regular file" in str(error)
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again), again.errno, again.filename, again.status) == (
-            type(error), str(error), code, str(name), Status.IO)
+            type(error), str(error), code, str(name or path), Status.IO)
         assert f"{type(error).__module__}.{type(error).__qualname__}" == "streampool.Error"
 
 
@@ -243,6 +260,32 @@ def test_options_of_load(x):
         streampool.load(onnx_writer.long_running(64), max_run_bytes=64)(np.zeros((9, 64), np.float32))
     with pytest.raises(Error):
         streampool.load(onnx_writer.linear(), device="tpu")
+
+
+@pytest.mark.parametrize("error", [OSError(5, "of the option"), FileNotFoundError("of the option"), TypeError("of it"),
+                                   ZeroDivisionError()])
+def test_what_the_conversion_of_an_option_raises_comes_through(error, tmp_path):
+    class Number:
+        def __index__(self):
+            raise error
+
+    path = tmp_path / "linear.onnx"
+    path.write_bytes(onnx_writer.linear())
+    for source in (path, onnx_writer.linear()):
+        for option in ("max_plans", "max_run_bytes"):
+            with pytest.raises(type(error)) as caught:
+                streampool.load(source, **{option: Number()})
+            assert caught.value is error
+
+
+def test_a_failure_of_a_load_in_an_option_comes_through(tmp_path):
+    class Number:
+        def __index__(self):
+            return streampool.load(tmp_path / "other.onnx")
+
+    with pytest.raises(FileNotFoundError) as caught:
+        streampool.load(tmp_path / "none.onnx", max_plans=Number())
+    assert caught.value.filename == str(tmp_path / "other.onnx")
 
 
 def test_a_closed_model_raises(x):
