@@ -267,7 +267,7 @@ sp_status Call::run_once()
         }
         model->long_runs.add();
     }
-    return unlocked(run);
+    return unlocked_wait(run);
 }
 
 /* After a run that needed other sizes than an earlier one with the same shapes: they follow from

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 #include <thread>
 
 #include <streampool/runtime.h>
@@ -97,6 +98,77 @@ void set_memory_fraction(const FloatArgument &given, nb::handle device)
     check(sp_device_set_memory_limit(chosen.handle, bytes < 1 ? 1 : static_cast<uint64_t>(bytes)));
 }
 
+/* A call of the library by a thread of its own, which an interrupted caller leaves behind. */
+class LeftCall
+{
+  public:
+    template <class Call> explicit LeftCall(Call call)
+    {
+        std::thread([shared = state, call] {
+            const sp_status status = call();
+            const std::string message = status == SP_OK ? "" : sp_last_error();
+            const std::lock_guard<std::mutex> guard(shared->lock);
+            shared->is_over = true;
+            shared->status = status;
+            shared->message = message;
+            shared->changed.notify_all();
+        }).detach();
+    }
+    /* Of the main thread: until the call has returned, or what a signal handler raises. */
+    void wait()
+    {
+        (void)wait_unlocked(-1, [&](int64_t timeout_ns) {
+            std::unique_lock<std::mutex> guard(state->lock);
+            const auto timeout = std::chrono::nanoseconds(timeout_ns);
+            return state->changed.wait_for(guard, timeout, [&] { return state->is_over; })
+                       ? SP_OK
+                       : SP_TIMEOUT;
+        });
+    }
+    /* Once it is over. */
+    void check_status() const
+    {
+        if (state->status != SP_OK) raise(state->status, state->message.c_str());
+    }
+
+  private:
+    struct State {
+        std::mutex lock; /* guards the others */
+        std::condition_variable changed;
+        bool is_over = false;
+        sp_status status = SP_OK;
+        std::string message;
+    };
+    const std::shared_ptr<State> state = std::make_shared<State>();
+};
+
+/* A wait of the main thread is cut into slices. Each call of the library begins a new wait, which
+ * includes what other threads have submitted meanwhile, so that slices might never end: but for the
+ * first moment another thread waits, in one call, and the slices are those of waits for it. */
+sp_status synchronize(sp_device device)
+{
+    if (!is_main_thread()) return unlocked([&] { return sp_device_synchronize(device); });
+    const auto wait_for = [&](int64_t ns) { return sp_device_synchronize_for(device, ns); };
+    sp_status status = unlocked([&] { return wait_for(1'000'000); });
+    if (status != SP_TIMEOUT) return status;
+    LeftCall([=] { return sp_device_synchronize(device); }).wait();
+    status = wait_for(0); /* for this thread's failures */
+    return status == SP_TIMEOUT ? SP_OK : status;
+}
+
+/* What an interrupted wait leaves behind still closes the device, which takes no work any more. */
+void close(const Device &device)
+{
+    const sp_device handle = device.handle;
+    if (!is_main_thread()) {
+        check(unlocked([&] { return sp_device_close(handle); }));
+        return;
+    }
+    LeftCall call([=] { return sp_device_close(handle); });
+    call.wait();
+    call.check_status();
+}
+
 uint32_t device_count()
 {
     check(sp_init());
@@ -126,10 +198,9 @@ void bind_class(nb::module_ &m)
         .def_prop_ro(
             "stream_count", [](const Device &d) { return info_of(d).stream_count; },
             "Size of the pool of streams.")
-        .def(
-            "close",
-            [](const Device &d) { check(unlocked([&] { return sp_device_close(d.handle); })); },
-            "Waits for all accepted work and closes the device. ValueError for cpu.")
+        .def("close", close,
+             "Waits for all accepted work and closes the device. ValueError for cpu. After an "
+             "exception of a signal handler the device is closed when that work is done.")
         .def(
             "__eq__",
             [](const Device &a, nb::handle b) {
@@ -194,57 +265,6 @@ sp_device device_of(nb::handle device)
     const char *name = text_of(device, "the name of a device");
     return strcmp(name, "null") == 0 ? shared_null() : opened(name);
 }
-
-namespace
-{
-
-/* A wait for what was submitted before it began, by a thread of its own, which an interrupted
- * caller leaves behind. */
-class DeviceWait
-{
-  public:
-    explicit DeviceWait(sp_device device)
-    {
-        std::thread([shared = state, device] {
-            (void)sp_device_synchronize(device);
-            const std::lock_guard<std::mutex> guard(shared->lock);
-            shared->is_over = true;
-            shared->changed.notify_all();
-        }).detach();
-    }
-    sp_status wait_for(int64_t timeout_ns)
-    {
-        std::unique_lock<std::mutex> guard(state->lock);
-        const bool is_over = state->changed.wait_for(guard, std::chrono::nanoseconds(timeout_ns),
-                                                     [&] { return state->is_over; });
-        return is_over ? SP_OK : SP_TIMEOUT;
-    }
-
-  private:
-    struct State {
-        std::mutex lock; /* guards `is_over` */
-        std::condition_variable changed;
-        bool is_over = false;
-    };
-    const std::shared_ptr<State> state = std::make_shared<State>();
-};
-
-/* A wait of the main thread is cut into slices. Each call of the library begins a new wait, which
- * includes what other threads have submitted meanwhile, so that slices might never end: but for the
- * first moment another thread waits, in one call, and the slices are those of waits for it. */
-sp_status synchronize(sp_device device)
-{
-    if (!is_main_thread()) return unlocked([&] { return sp_device_synchronize(device); });
-    const auto wait_for = [&](int64_t ns) { return sp_device_synchronize_for(device, ns); };
-    sp_status status = unlocked([&] { return wait_for(1'000'000); });
-    if (status != SP_TIMEOUT) return status;
-    DeviceWait wait(device);
-    (void)wait_unlocked(-1, [&](int64_t ns) { return wait.wait_for(ns); });
-    status = wait_for(0); /* for this thread's failures */
-    return status == SP_TIMEOUT ? SP_OK : status;
-}
-
-} // namespace
 
 void bind_device(nb::module_ &m)
 {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "arguments.hpp"
 #include "device.hpp"
@@ -158,7 +159,7 @@ TensorObject import_capsule(nb::handle object, nb::handle device, nb::handle str
     }
     sp_tensor handle;
     const sp_status status =
-        unlocked([&] { return sp_tensor_from_dlpack(&imported->managed, &options, &handle); });
+        unlocked_wait([&] { return sp_tensor_from_dlpack(&imported->managed, &options, &handle); });
     if (status != SP_OK) capsule.give_back();
     check(status);
     imported->bytes = bytes_of(imported->managed.dl_tensor);
@@ -228,7 +229,7 @@ sp_dlpack_managed *export_tensor(const Tensor &tensor, nb::handle stream)
     sp_dlpack_managed *managed;
     void *native = nullptr;
     const bool has_stream = cuda_stream_of(tensor, stream, &native);
-    check(unlocked_read([&] {
+    check(unlocked_wait([&] {
         return has_stream ? sp_tensor_to_dlpack_cuda(tensor.handle, native, &managed)
                           : sp_tensor_to_dlpack(tensor.handle, {}, &managed);
     }));
@@ -277,6 +278,38 @@ int64_t major_of(nb::handle max_version)
     return integer_of(PyTuple_GetItem(max_version.ptr(), 0), "the major version");
 }
 
+/* A TypeError that a signal handler has raised during the thread's last export. A consumer takes it
+ * for that of a producer before DLPack 1.0, and asks again without max_version. */
+class KeptTypeError
+{
+  public:
+    /* Of the thread: an object in the dictionary that Python has for it. */
+    static void keep(PyObject *error)
+    {
+        PyDict_SetItemString(of_thread(), key, error);
+        PyErr_Clear(); /* what the dictionary may have failed with */
+    }
+    /* Throws it, if there is one, to a call that is such a second one. */
+    static void leave(bool is_second)
+    {
+        nb::object error = nb::borrow(PyDict_GetItemString(of_thread(), key));
+        if (!error.is_valid()) return;
+        PyDict_DelItemString(of_thread(), key);
+        if (!is_second) return;
+        PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());
+        throw nb::python_error();
+    }
+
+  private:
+    static constexpr const char *key = "streampool.type_error";
+    static PyObject *of_thread()
+    {
+        PyObject *dict = PyThreadState_GetDict(); /* borrowed */
+        if (dict == nullptr) throw std::bad_alloc();
+        return dict;
+    }
+};
+
 /* The protocol's method. */
 nb::any dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
                nb::handle dl_device, nb::handle copy)
@@ -288,14 +321,21 @@ nb::any dlpack(const Tensor &tensor, nb::handle stream, nb::handle max_version,
     if (!copy.is_none() && truth_of(copy)) {
         sp_tensor handle;
         const sp_tensor_info info = tensor.info();
-        check(unlocked([&] {
+        check(unlocked_wait([&] {
             return sp_tensor_create(info.device, info.dtype, info.rank, info.shape, &handle);
         }));
         const nb::object copied = tensor_object(handle);
-        check(unlocked([&] { return sp_tensor_copy(handle, tensor.handle); }));
+        check(unlocked_wait([&] { return sp_tensor_copy(handle, tensor.handle); }));
         return dlpack(nb::cast<const Tensor &>(copied), stream, max_version, dl_device, nb::none());
     }
-    return export_capsule(tensor, major_of(max_version) >= 1, stream);
+    KeptTypeError::leave(max_version.is_none());
+    try {
+        return export_capsule(tensor, major_of(max_version) >= 1, stream);
+    } catch (nb::python_error &error) {
+        const bool is_handlers = was_interrupted() && error.matches(PyExc_TypeError);
+        if (is_handlers && !max_version.is_none()) KeptTypeError::keep(error.value().ptr());
+        throw;
+    }
 }
 
 } // namespace

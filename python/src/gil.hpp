@@ -81,8 +81,8 @@ inline bool is_main_thread()
     return is_main;
 }
 
-/* While the library waits on the main thread for elements of a Tensor, in the scope, Python's
- * signal handlers run. What one raises ends the wait. */
+/* While the library waits on the main thread, in the scope, for what a call can do without,
+ * Python's signal handlers run. What one raises ends the wait. */
 class SignalCheck
 {
   public:
@@ -117,18 +117,44 @@ class SignalCheck
     bool is_raised = false;
 };
 
-/* Whether what a signal handler has raised ended the thread's last unlocked_read. */
+/* In the scope calls of the thread wait for room on a full stream. Scopes nest: a signal handler
+ * runs inside of one. */
+class RoomWait
+{
+  public:
+    RoomWait()
+    {
+        if (depth()++ == 0) (void)sp_thread_set_wait_for_room(true);
+    }
+    ~RoomWait()
+    {
+        if (--depth() == 0) (void)sp_thread_set_wait_for_room(false);
+    }
+    RoomWait(const RoomWait &) = delete;
+    RoomWait &operator=(const RoomWait &) = delete;
+
+  private:
+    static uint32_t &depth()
+    {
+        static thread_local uint32_t count;
+        return count;
+    }
+};
+
+/* Whether what a signal handler has raised ended the thread's last unlocked_wait. */
 inline bool &was_interrupted()
 {
     static thread_local bool was;
     return was;
 }
 
-/* A call that may wait for elements of a Tensor, without the lock. If what a signal handler has
- * raised ended the wait, that is Python's current exception, and check() throws it. */
-template <class Call> sp_status unlocked_read(Call call)
+/* A call that may wait for elements of a Tensor, for memory, for room on a stream or for its turn,
+ * without the lock. If what a signal handler has raised ended the wait, that is Python's current
+ * exception, and check() throws it. */
+template <class Call> sp_status unlocked_wait(Call call)
 {
     Unlocked scope;
+    const RoomWait room;
     const SignalCheck signals(scope);
     const sp_status status = call();
     was_interrupted() = signals.has_raised();

@@ -54,9 +54,9 @@ std::vector<sp_model_tensor> arguments(const std::vector<Port> &ports, const nb:
 nb::list call_tensors(const Model &model, const nb::dict &inputs, const nb::dict &outputs)
 {
     const sp_model handle = model.open_handle();
-    const std::vector<sp_model_tensor> given = arguments(model.inputs, inputs, "an input");
-    std::vector<sp_model_tensor> results = arguments(model.outputs, outputs, "an output");
-    model.check_call(unlocked_read([&] {
+    const std::vector<sp_model_tensor> given = arguments(model.inputs, inputs, "input");
+    std::vector<sp_model_tensor> results = arguments(model.outputs, outputs, "output");
+    model.check_call(unlocked_wait([&] {
         return sp_model_run_tensors(handle, {}, nullptr, given.data(),
                                     static_cast<uint32_t>(given.size()), results.data(),
                                     static_cast<uint32_t>(results.size()));

@@ -162,7 +162,7 @@ nb::list run(const char *op, const nb::list &inputs, const nb::list &attributes,
     options.attributes = chosen.all.data();
     options.attribute_count = static_cast<uint32_t>(chosen.all.size());
     if (!device.is_none()) options.device = device_of(device);
-    check(unlocked_read([&] {
+    check(unlocked_wait([&] {
         return sp_op_run(op, &options, tensors.data(), static_cast<uint32_t>(tensors.size()),
                          results.data(), outputs);
     }));

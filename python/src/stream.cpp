@@ -185,7 +185,17 @@ Counters info_of(const Stream &stream)
 
 void stream_wait(sp_stream stream, const Event &event)
 {
-    check(unlocked([&] { return sp_stream_wait_event(stream, event.handle); }));
+    check(unlocked_wait([&] { return sp_stream_wait_event(stream, event.handle); }));
+}
+
+/* With the lock, unless it has to wait for room. */
+void record(const Event &event, sp_stream stream)
+{
+    sp_status status = sp_event_record(event.handle, stream);
+    if (status == SP_BUSY) {
+        status = unlocked_wait([&] { return sp_event_record(event.handle, stream); });
+    }
+    check(status);
 }
 
 /* The event, or a new one for None. */
@@ -193,7 +203,7 @@ EventObject record_event(const Stream &stream, nb::handle given)
 {
     nb::object event = nb::borrow(given);
     if (given.is_none()) event = nb::cast(new Event(false), nb::rv_policy::take_ownership);
-    check(sp_event_record(event_of(event, "event").handle, stream.handle));
+    record(event_of(event, "event"), stream.handle);
     return nb::borrow<EventObject>(event);
 }
 
@@ -293,9 +303,7 @@ void bind_stream(nb::module_ &m)
             nb::arg("enable_timing") = false, "With `enable_timing` records also take the time.")
         .def(
             "record",
-            [](const Event &e, nb::handle stream) {
-                check(sp_event_record(e.handle, stream_or_current(stream)));
-            },
+            [](const Event &e, nb::handle stream) { record(e, stream_or_current(stream)); },
             nb::arg("stream") = nb::none(),
             "Records everything submitted to the stream so far; None: the thread's current one.")
         .def(

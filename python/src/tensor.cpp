@@ -83,7 +83,7 @@ TensorObject tensor_of_buffer(nb::handle array, nb::handle name, nb::handle devi
     const bool fits =
         buffer.ndim <= SP_MAX_RANK && static_cast<size_t>(buffer.itemsize) == sp_dtype_bytes(dtype);
     if (fits) {
-        status = unlocked_read([&] {
+        status = unlocked_wait([&] {
             return sp_tensor_from_host(chosen, dtype, sizes.count, sizes.values, buffer.buf,
                                        static_cast<uint64_t>(buffer.len), &handle);
         });
@@ -102,7 +102,7 @@ nb::any read(const Tensor &tensor)
     nb::object array = numpy_empty(shape_tuple(info.shape, info.rank), dtype);
     Py_buffer buffer;
     if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_WRITABLE) != 0) throw nb::python_error();
-    const sp_status status = unlocked_read([&] {
+    const sp_status status = unlocked_wait([&] {
         return sp_tensor_read(tensor.handle, buffer.buf, static_cast<uint64_t>(buffer.len));
     });
     PyBuffer_Release(&buffer);
@@ -115,7 +115,7 @@ nb::any read_numbers(const Tensor &tensor)
 {
     if (tensor.info().dtype != SP_BF16) return read(tensor);
     sp_tensor handle;
-    check(unlocked([&] { return sp_cast(tensor.handle, SP_F32, &handle); }));
+    check(unlocked_wait([&] { return sp_cast(tensor.handle, SP_F32, &handle); }));
     return read(nb::cast<const Tensor &>(tensor_object(handle)));
 }
 
@@ -219,7 +219,7 @@ void bind_copies(nb::class_<Tensor> &c)
         [](nb::handle_t<Tensor> self) {
             const Tensor &t = nb::cast<const Tensor &>(self);
             sp_tensor handle;
-            check(unlocked([&] { return sp_tensor_contiguous(t.handle, &handle); }));
+            check(unlocked_wait([&] { return sp_tensor_contiguous(t.handle, &handle); }));
             return same_or_new(self, handle);
         },
         "The tensor itself, or a contiguous copy.");
@@ -229,7 +229,7 @@ void bind_copies(nb::class_<Tensor> &c)
             const Tensor &t = nb::cast<const Tensor &>(self);
             const Tensor &from = instance_of<Tensor>(
                 source, "source", "a Tensor, which streampool.tensor() makes of an array");
-            check(unlocked([&] { return sp_tensor_copy(t.handle, from.handle); }));
+            check(unlocked_wait([&] { return sp_tensor_copy(t.handle, from.handle); }));
             return nb::borrow<TensorObject>(self);
         },
         nb::arg("source"),
@@ -241,7 +241,7 @@ void bind_copies(nb::class_<Tensor> &c)
             const Tensor &t = nb::cast<const Tensor &>(self);
             sp_tensor handle;
             const sp_device wanted = device_of(device);
-            check(unlocked([&] { return sp_tensor_to(t.handle, wanted, &handle); }));
+            check(unlocked_wait([&] { return sp_tensor_to(t.handle, wanted, &handle); }));
             return same_or_new(self, handle);
         },
         nb::arg("device").none(), "The tensor itself, or a contiguous copy on the device.");
@@ -251,7 +251,7 @@ void bind_copies(nb::class_<Tensor> &c)
         [](const Tensor &t, nb::handle dtype) {
             sp_tensor handle;
             const sp_dtype wanted = dtype_of(dtype);
-            check(unlocked([&] { return sp_cast(t.handle, wanted, &handle); }));
+            check(unlocked_wait([&] { return sp_cast(t.handle, wanted, &handle); }));
             return tensor_object(handle);
         },
         nb::arg("dtype").none(),
@@ -338,8 +338,9 @@ void bind_tensor(nb::module_ &m)
         m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
         "A typed, strided array in a device's memory. Immutable in type and "
         "shape; uses from any thread are ordered. Operators on Tensors, views and "
-        "copies return at once; a number or an array beside one may wait for memory "
-        "that earlier commands use. They raise TypeError (other objects, numbers that a dtype "
+        "copies return at once, unless the stream is full; a number or an array beside "
+        "one may wait for memory that earlier commands use. They raise TypeError (other objects, "
+        "numbers that a dtype "
         "lacks), ValueError (shapes, axes, dtypes that differ), IndexError, Error "
         "(an operator has no kernel for a dtype), MemoryError; what reads elements "
         "also raises the Error that a command has failed with.");

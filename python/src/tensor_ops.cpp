@@ -39,7 +39,7 @@ TensorObject scalar_of(nb::handle number, const Tensor &like)
     Py_buffer buffer;
     sp_tensor handle, cast;
     if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    sp_status status = unlocked_read([&] {
+    sp_status status = unlocked_wait([&] {
         return sp_tensor_from_host(info.device, staged, 0, nullptr, buffer.buf,
                                    static_cast<uint64_t>(buffer.len), &handle);
     });
@@ -47,7 +47,7 @@ TensorObject scalar_of(nb::handle number, const Tensor &like)
     check(status);
     TensorObject scalar = tensor_object(handle);
     if (staged == info.dtype) return scalar;
-    check(unlocked([&] { return sp_cast(handle, info.dtype, &cast); }));
+    check(unlocked_wait([&] { return sp_cast(handle, info.dtype, &cast); }));
     return tensor_object(cast);
 }
 
@@ -85,14 +85,14 @@ TensorObject binary(const char *op, const Tensor &self, nb::handle value)
     const sp_tensor inputs[] = {is_reflected ? other : self.handle,
                                 is_reflected ? self.handle : other};
     sp_tensor result;
-    check(unlocked([&] { return sp_op_run(op, nullptr, inputs, 2, &result, 1); }));
+    check(unlocked_wait([&] { return sp_op_run(op, nullptr, inputs, 2, &result, 1); }));
     return tensor_object(result);
 }
 
 TensorObject unary(const char *op, const Tensor &self)
 {
     sp_tensor result;
-    check(unlocked([&] { return sp_op_run(op, nullptr, &self.handle, 1, &result, 1); }));
+    check(unlocked_wait([&] { return sp_op_run(op, nullptr, &self.handle, 1, &result, 1); }));
     return tensor_object(result);
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 import onnx_writer
 import streampool
-from conftest import run_python
+from conftest import VALUE, Held, run_python
 from streampool import ops
 
 LIMIT = 0.05
@@ -142,11 +142,14 @@ def handlers_use_tensors_while_the_main_thread_waits():
     assert (value.numpy() == 1).all()
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert len(seen) > 2 and set(seen) == {2}
-    for error in (ValueError, RuntimeError, BufferError, AttributeError):  # NumPy asks again after TypeError
+    for error in (ValueError, RuntimeError, BufferError, AttributeError, TypeError):
         def fail(*_):
             raise error("of the handler")
-        for call in (lambda: model.submit(waited), lambda: streampool.batch_inference(model, [waited]),
-                     lambda: streampool.tensor(waited), lambda: streampool.from_dlpack(waited)):
+        calls = [lambda: model.submit(waited), lambda: streampool.batch_inference(model, [waited]),
+                 lambda: streampool.tensor(waited), lambda: streampool.from_dlpack(waited)]
+        if error is TypeError:  # after which NumPy asks again
+            calls += [lambda: np.from_dlpack(waited), lambda: np.asarray(waited)]
+        for call in calls:
             with streampool.stream(streampool.Stream(device)):
                 waited = value
                 for _ in range(200):
@@ -158,11 +161,111 @@ def handlers_use_tensors_while_the_main_thread_waits():
             streampool.synchronize(device)
 
 
+def waits_for_room_on_a_full_stream_end():
+    stream, timed = stream_with_products("null"), streampool.Event(enable_timing=True)
+    small = streampool.tensor(np.ones(4, np.float32), device="null")
+    model = streampool.load(onnx_writer.unary("Neg", "float32", ["n"]), device="null")
+
+    def forever(call):
+        with streampool.stream(stream):
+            while True:
+                call()
+
+    into = streampool.tensor(np.ones(4, np.float32), device="null")
+    for call in (lambda: small + small, lambda: small.copy_(into), lambda: ops.Neg(small), lambda: model(small),
+                 lambda: timed.record(stream), lambda: small.cast("int32")):
+        assert best_of(lambda call=call: forever(call)) <= LIMIT
+
+
+def waits_for_memory_end():
+    device = streampool.Device("null")
+    with streampool.stream(stream_with_products(device)):
+        for _ in range(4):
+            streampool.tensor(np.ones((512, 512), np.float32), device=device) + 1
+    used = streampool.driver_allocated_memory(device)
+    streampool.set_per_process_memory_fraction((used + 1) / device.memory_bytes, device)
+    large = np.ones((4096, 2048), np.float32)
+    with streampool.stream(streampool.Stream(device)):
+        assert best_of(lambda: streampool.tensor(large, device=device)) <= LIMIT
+
+
+def waits_of_calls_on_arrays_end():
+    """For what their stream has in front of them, and for a run slot."""
+    model = streampool.load(onnx_writer.linear())
+    x = np.ones((2, 4), np.float32)
+    with streampool.stream(streampool.Stream()):
+        value = streampool.tensor(np.ones((512, 512), np.float32))
+        for _ in range(4000):
+            value = value @ value
+        assert best_of(lambda: model(x)) <= LIMIT
+    held = Held()
+    assert best_of(lambda: held.model(VALUE)) <= LIMIT
+    assert held.model.statistics()["waiting"] == 0
+
+
+def a_wait_for_a_close_ends():
+    def close():
+        device = streampool.Device("null")
+        stream_with_products(device)
+        seconds = interrupted_after(device.close)
+        with pytest.raises(streampool.Error) as raised:
+            streampool.tensor(np.ones(4, np.float32), device=device)
+        assert raised.value.status is streampool.Status.CLOSED
+        return seconds
+
+    assert min(close() for _ in range(3)) <= LIMIT
+
+
+def handlers_do_not_wait_for_what_is_behind_the_read_they_interrupt():
+    stream = streampool.Stream("null")
+    model = streampool.load(onnx_writer.unary("Neg", "float32", ["n"]), device="null")
+    with streampool.stream(stream):
+        value = streampool.tensor(np.ones((512, 512), np.float32), device="null")
+        same = streampool.tensor(np.eye(512, dtype=np.float32), device="null")
+        for _ in range(100):
+            value = value @ same
+        event, seen = streampool.Event(), []
+
+        def wait(*_):
+            value.copy_(same)  # behind the read
+            event.record(stream)
+            for call in (stream.synchronize, lambda: stream.synchronize(timeout=100), event.synchronize,
+                         lambda: streampool.synchronize("null"), lambda: model(np.float32([1])), value.numpy):
+                with pytest.raises(streampool.Error) as raised:
+                    call()
+                seen.append(raised.value.status)
+
+        signal.signal(signal.SIGALRM, wait)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert (value.numpy() == 1).all()
+        assert seen == [streampool.Status.DEADLOCK] * 6
+        assert (value.numpy() == np.eye(512)).all()
+
+
+def a_call_that_waits_for_values_finishes_on_a_model_that_is_closed():
+    model = streampool.load(onnx_writer.repeated())
+    with streampool.stream(streampool.Stream()):
+        value = streampool.tensor(np.eye(512, dtype=np.float32))
+        for _ in range(100):
+            value = value @ value
+        trips = value[0, 0].cast("int64")  # which the run waits for
+        signal.signal(signal.SIGALRM, lambda *_: model.close())
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        result = model(trips, streampool.tensor(np.float32([3])))
+        with pytest.raises(streampool.Error, match="closed"):
+            model(trips, streampool.tensor(np.float32([3])))
+        assert result.tolist() == [-3]
+
+
 @pytest.mark.parametrize("name", ["waits_for_streams_and_events_end", "a_wait_for_a_device_ends",
                                   "waits_for_elements_of_the_null_device_end",
                                   "waits_for_elements_that_the_thread_computes_end",
                                   "a_handler_reads_what_the_main_thread_waits_for",
-                                  "handlers_use_tensors_while_the_main_thread_waits"])
+                                  "handlers_use_tensors_while_the_main_thread_waits",
+                                  "waits_for_room_on_a_full_stream_end", "waits_for_memory_end",
+                                  "waits_of_calls_on_arrays_end", "a_wait_for_a_close_ends",
+                                  "handlers_do_not_wait_for_what_is_behind_the_read_they_interrupt",
+                                  "a_call_that_waits_for_values_finishes_on_a_model_that_is_closed"])
 def test_of_waits_for_work_of_minutes(name):
     """In a process of its own, which ends without them."""
     assert run_python(f"""

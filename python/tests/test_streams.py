@@ -223,3 +223,17 @@ def test_waits_have_time_outs(slow):
     event = stream.record_event()
     event.synchronize(timeout=10)
     device.close()
+
+
+@pytest.mark.parametrize("device", ["cpu", "null"])
+def test_a_full_stream_is_waited_for(device):
+    """Of 1 MiB of commands, or 16, each of some 200 bytes."""
+    count = 100000 if device == "cpu" else 10000
+    with streampool.stream(streampool.Stream(device)):
+        value = streampool.tensor(np.eye(512, dtype=np.float32), device=device)
+        for _ in range(50):
+            value = value @ value
+        total = value[0, 0] - 1
+        for _ in range(count):
+            total = total + value[0, 0]
+        assert total.item() == count
