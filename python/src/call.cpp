@@ -73,24 +73,24 @@ void Call::free_allocated()
 
 /* ---- inputs ---- */
 
-void Call::take_input(uint32_t index, nb::handle value, bool is_raw, bool *is_plain)
+void Call::take_input(uint32_t index, nb::handle value, bool is_raw, const char **refused)
 {
     Py_buffer *view = &views[index];
     sp_host_tensor *tensor = &inputs[index];
     if (PyObject_GetBuffer(value.ptr(), view, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
         PyErr_Clear();
         view->obj = nullptr;
-        *is_plain = false;
+        *refused = tensor->name;
         return;
     }
     sp_dtype dtype = dtype_of_format(view->format, view->itemsize);
     if (index < model->inputs.size()) {
         const sp_dtype wanted = model->inputs[index].info.dtype;
         if (is_raw && wanted == SP_BF16 && dtype == SP_U16) dtype = SP_BF16;
-        if (wanted != SP_DTYPE_NONE && dtype != wanted) *is_plain = false;
+        if (wanted != SP_DTYPE_NONE && dtype != wanted) *refused = tensor->name;
     }
     if (dtype == SP_DTYPE_NONE || !buffer_shape(*view, tensor) || !is_aligned(*view)) {
-        *is_plain = false;
+        *refused = tensor->name;
     }
     tensor->dtype = dtype;
     tensor->data = view->buf;
@@ -98,7 +98,7 @@ void Call::take_input(uint32_t index, nb::handle value, bool is_raw, bool *is_pl
 }
 
 /* Of names that are no inputs the library knows whether they are initializers. */
-void Call::take_named(const nb::dict &named, bool is_raw, bool *is_plain)
+void Call::take_named(const nb::dict &named, bool is_raw, const char **refused)
 {
     auto next = static_cast<uint32_t>(model->inputs.size());
     for (const auto &[name, value] : named) {
@@ -109,7 +109,7 @@ void Call::take_named(const nb::dict &named, bool is_raw, bool *is_plain)
             index < 0 ? text_of(name, "the name of an input") : model->inputs[at].name.c_str();
         if (inputs[at].name != nullptr) raise_type("input '%s' is given twice", text);
         inputs[at].name = text;
-        take_input(at, value, is_raw, is_plain);
+        take_input(at, value, is_raw, refused);
     }
 }
 
@@ -121,7 +121,7 @@ bool Call::take_inputs(const nb::tuple &values, const nb::dict &named, bool is_r
     if (in_order > own) raise_type("%u inputs given; the model has %u", in_order, own);
     const bool has_names = nb::len(named) > 0;
     for (const auto &[name, value] : named) extra += Model::find(model->inputs, name) < 0;
-    bool is_plain = true;
+    const char *refused = nullptr; /* the name of an input */
     input_count = own + extra;
     inputs.make(input_count);
     views.make(input_count + static_cast<uint32_t>(model->outputs.size()));
@@ -129,17 +129,20 @@ bool Call::take_inputs(const nb::tuple &values, const nb::dict &named, bool is_r
     for (uint32_t i = 0; i < input_count; i++) inputs[i] = {}; /* after a call that was refused */
     for (uint32_t i = 0; i < in_order; i++) {
         inputs[i].name = model->inputs[i].name.c_str();
-        take_input(i, PyTuple_GetItem(values.ptr(), i), is_raw, &is_plain);
+        take_input(i, PyTuple_GetItem(values.ptr(), i), is_raw, &refused);
     }
-    if (has_names) take_named(named, is_raw, &is_plain);
+    if (has_names) take_named(named, is_raw, &refused);
     for (uint32_t i = 0; i < own; i++) {
         if (inputs[i].name == nullptr) {
             raise_type("input '%s' is missing", model->inputs[i].name.c_str());
         }
     }
-    if (!is_plain) {
+    if (refused != nullptr) {
         release_views();
-        if (is_raw) raise_value("an input has more than 8 dimensions, or elements without a dtype");
+        if (is_raw) {
+            raise_value("input '%s' has more than 8 dimensions, or elements without a dtype",
+                        refused);
+        }
         return false;
     }
     has_key = !model->is_dynamic && extra == 0;

@@ -70,8 +70,8 @@ class Call
     Few<sp_host_tensor> inputs, outputs;
 
   private:
-    void take_input(uint32_t index, nanobind::handle value, bool is_raw, bool *is_plain);
-    void take_named(const nanobind::dict &named, bool is_raw, bool *is_plain);
+    void take_input(uint32_t index, nanobind::handle value, bool is_raw, const char **refused);
+    void take_named(const nanobind::dict &named, bool is_raw, const char **refused);
     void take_new_output(uint32_t place, const OutputShapes *known, uint32_t index);
     void take_given_output(uint32_t place, const OutputShapes *known, uint32_t index,
                            nanobind::handle array);

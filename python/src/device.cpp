@@ -93,7 +93,8 @@ void set_memory_fraction(const FloatArgument &given, nb::handle device)
 {
     const double fraction = number_of(given, "fraction");
     const Device chosen = {device_of(device)};
-    if (!(fraction > 0 && fraction <= 1)) raise_value("the fraction is above 0 and at most 1");
+    if (!(fraction > 0 && fraction <= 1))
+        raise_value("fraction is %g; it can be above 0 and at most 1", fraction);
     const double bytes = static_cast<double>(info_of(chosen).memory_bytes) * fraction;
     check(sp_device_set_memory_limit(chosen.handle, bytes < 1 ? 1 : static_cast<uint64_t>(bytes)));
 }
@@ -259,10 +260,10 @@ void bind_memory_calls(nb::module_ &m)
 sp_device device_of(nb::handle device)
 {
     if (nb::isinstance<Device>(device)) {
-        return instance_of<Device>(device, "a device", "a Device").handle;
+        return instance_of<Device>(device, "device", "a Device").handle;
     }
-    if (!PyUnicode_Check(device.ptr())) raise_type("a device is a Device or its name");
-    const char *name = text_of(device, "the name of a device");
+    if (!PyUnicode_Check(device.ptr())) raise_kind("device", "a Device or its name", device);
+    const char *name = text_of(device, "device");
     return strcmp(name, "null") == 0 ? shared_null() : opened(name);
 }
 

@@ -117,14 +117,14 @@ sp_dtype dtype_of(nb::handle object)
 {
     nb::object name = nb::borrow(object);
     /* For NumPy None is float64. */
-    if (object.is_none()) raise_kind("a dtype", "a name such as 'float32', or NumPy's", object);
+    if (object.is_none()) raise_kind("dtype", "a name such as 'float32', or NumPy's", object);
     if (!PyUnicode_Check(object.ptr())) {
         const nb::object dtype = nb::handle(numpy.dtype)(object);
         const sp_dtype known = dtype_of_numpy(dtype);
         if (known != SP_DTYPE_NONE) return known;
         name = name_of_numpy(dtype);
     }
-    const char *text = text_of(name, "a dtype");
+    const char *text = text_of(name, "dtype");
     for (uint32_t i = 1; i < dtype_count; i++) {
         if (strcmp(text, rows[i].name) == 0) return static_cast<sp_dtype>(i);
     }

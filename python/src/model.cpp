@@ -105,7 +105,8 @@ void set_option(LoadOptions *out, const char *name, nb::handle value)
         const int64_t number = integer_of(value, name);
         if (number < 0) raise_value("%s is %lld; it must not be negative", name, (long long)number);
         if (field.u64 != nullptr) *field.u64 = static_cast<uint64_t>(number);
-        else if (number > UINT32_MAX) raise_value("%s is too large", name);
+        else if (number > UINT32_MAX)
+            raise_value("%s is %lld; it can be 0 to %u", name, (long long)number, UINT32_MAX);
         else *field.u32 = static_cast<uint32_t>(number);
         return;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model_tensors.hpp"
 
+#include <string>
 #include <vector>
 
 #include <streampool/model_tensors.h>
@@ -32,7 +33,8 @@ bool takes(const Model &model, nb::handle value)
 const char *own_name(const std::vector<Port> &ports, nb::handle name, const char *what)
 {
     const int64_t index = Model::find(ports, name);
-    return index < 0 ? text_of(name, what) : ports[static_cast<size_t>(index)].name.c_str();
+    return index < 0 ? text_of(name, (std::string("the name of an ") + what).c_str())
+                     : ports[static_cast<size_t>(index)].name.c_str();
 }
 
 /* The objects of the dicts keep the handles during the call. */
@@ -44,7 +46,8 @@ std::vector<sp_model_tensor> arguments(const std::vector<Port> &ports, const nb:
         sp_model_tensor argument = {};
         argument.name = own_name(ports, name, what);
         if (!value.is_none()) {
-            argument.tensor = instance_of<Tensor>(value, what, tensor_kind).handle;
+            const std::string own = std::string(what) + " '" + argument.name + "'";
+            argument.tensor = instance_of<Tensor>(value, own.c_str(), tensor_kind).handle;
         }
         all.push_back(argument);
     }

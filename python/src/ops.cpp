@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops.hpp"
 
+#include <cstring>
 #include <deque>
 #include <string>
 #include <vector>
@@ -50,12 +51,13 @@ struct Attributes {
     }
     void add(nb::handle name, int type, nb::handle value);
     void set_list(sp_op_attribute *attribute, nb::handle value);
-    const sp_host_tensor *tensor(nb::handle array);
+    const sp_host_tensor *tensor(nb::handle array, const std::string &what);
 };
 
-const sp_host_tensor *Attributes::tensor(nb::handle array)
+const sp_host_tensor *Attributes::tensor(nb::handle array, const std::string &what)
 {
     Py_buffer view;
+    if (!PyObject_CheckBuffer(array.ptr())) raise_kind(what.c_str(), "an array", array);
     if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
         throw nb::python_error();
     }
@@ -63,7 +65,7 @@ const sp_host_tensor *Attributes::tensor(nb::handle array)
     sp_host_tensor &tensor = tensors.emplace_back();
     tensor.dtype = dtype_of_format(view.format, view.itemsize);
     if (tensor.dtype == SP_DTYPE_NONE || view.ndim > SP_MAX_RANK) {
-        raise_type("an attribute's array has a dtype or rank that tensors do not have");
+        raise_type("%s: the array has a dtype or rank that tensors do not have", what.c_str());
     }
     tensor.data = view.buf;
     tensor.bytes = static_cast<uint64_t>(view.len);
@@ -118,7 +120,7 @@ void Attributes::add(nb::handle name, int type, nb::handle value)
         attribute.s = text(value, what.c_str());
         break;
     case SP_OP_TENSOR:
-        attribute.t = tensor(value);
+        attribute.t = tensor(value, what);
         break;
     case SP_OP_GRAPH:
         raise_type("attribute '%s' is a graph", attribute.name);
@@ -153,9 +155,10 @@ nb::list run(const char *op, const nb::list &inputs, const nb::list &attributes,
     }
     std::vector<sp_tensor> tensors, results(outputs);
     for (const nb::handle input : inputs) {
+        const std::string what = "input " + std::to_string(tensors.size());
         tensors.push_back(input.is_none()
                               ? sp_tensor{}
-                              : instance_of<Tensor>(input, "an input", tensor_kind).handle);
+                              : instance_of<Tensor>(input, what.c_str(), tensor_kind).handle);
     }
     sp_op_options options = {};
     options.opset = count_argument(opset, "opset");
@@ -203,6 +206,19 @@ nb::list types_of(uint32_t index, const sp_op_info &info)
     return all;
 }
 
+/* (outputs at least, at most) of a version of an operator; None if there is no such version. */
+nb::object outputs_of(const char *name, nb::handle opset)
+{
+    const uint32_t version = count_argument(opset, "opset");
+    for (uint32_t i = 0; i < sp_op_count(); i++) {
+        sp_op_info info;
+        check(sp_op_get_info(i, &info));
+        if (strcmp(info.name, name) != 0 || version < info.since || version > info.until) continue;
+        return nb::make_tuple(info.min_outputs, count_of(info.max_outputs));
+    }
+    return nb::none();
+}
+
 /* The newest version of each operator. */
 nb::list table()
 {
@@ -225,6 +241,9 @@ void bind_ops(nb::module_ &m)
 {
     m.def("op_run", run, nb::arg("op"), nb::arg("inputs"), nb::arg("attributes"),
           nb::arg("outputs"), nb::arg("device").none(), nb::arg("opset").none());
+    m.def("integer", integer_of, nb::arg("value").none(), nb::arg("what"),
+          "An int of what has __index__. TypeError, which names it, for others.");
+    m.def("op_outputs", outputs_of, nb::arg("op"), nb::arg("opset").none());
     m.def("op_table", table,
           "(name, inputs at least, at most, outputs at least, at most, dtypes of inputs, (name, "
           "type, is_required) of attributes) of each operator.");

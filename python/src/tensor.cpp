@@ -40,7 +40,8 @@ Sizes sizes_of(const nb::args &arguments)
     const bool is_one = arguments.size() == 1 && PySequence_Check(nb::object(arguments[0]).ptr());
     const nb::object sequence = is_one ? nb::object(arguments[0]) : nb::object(arguments);
     const size_t count = nb::len(sequence);
-    if (count > SP_MAX_RANK) raise_value("%zu dimensions; a tensor has 8 at most", count);
+    if (count > SP_MAX_RANK)
+        raise_value("%zu sizes or axes are given; a tensor has 8 dimensions at most", count);
     for (const nb::handle size : sequence) {
         /* Again: __len__ of a class may tell another number. */
         if (sizes.count == SP_MAX_RANK) raise_value("a tensor has 8 dimensions at most");
@@ -89,7 +90,7 @@ TensorObject tensor_of_buffer(nb::handle array, nb::handle name, nb::handle devi
         });
     }
     PyBuffer_Release(&buffer);
-    if (!fits) raise_value("an array of more than 8 dimensions, or of another size of element");
+    if (!fits) raise_value("array has more than 8 dimensions, or elements of another size");
     check(status);
     return tensor_object(handle);
 }

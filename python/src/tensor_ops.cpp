@@ -102,7 +102,6 @@ TensorObject sliced(const Tensor &tensor, int64_t axis, nb::handle slice)
 {
     Py_ssize_t start, stop, step;
     const sp_tensor_info info = tensor.info();
-    if (axis >= info.rank) raise(SP_INVALID, "more indices than the tensor has dimensions");
     if (PySlice_Unpack(slice.ptr(), &start, &stop, &step) != 0) throw nb::python_error();
     const Py_ssize_t count = PySlice_AdjustIndices(info.shape[axis], &start, &stop, step);
     sp_tensor handle;
@@ -114,13 +113,18 @@ TensorObject selected(const Tensor &tensor, int64_t axis, int64_t index)
 {
     const sp_tensor_info info = tensor.info();
     sp_tensor handle;
-    if (axis >= info.rank) raise(SP_INVALID, "more indices than the tensor has dimensions");
     if (index >= info.shape[axis] || index < -info.shape[axis]) {
         PyErr_SetString(PyExc_IndexError, "the index is out of range");
         throw nb::python_error();
     }
     check(sp_tensor_select(tensor.handle, axis, index, &handle));
     return tensor_object(handle);
+}
+
+[[noreturn]] void raise_too_many(uint32_t rank)
+{
+    PyErr_Format(PyExc_IndexError, "too many indices: the tensor has %u dimensions", rank);
+    throw nb::python_error();
 }
 
 TensorObject unsqueezed(const Tensor &tensor, int64_t axis)
@@ -146,7 +150,10 @@ TensorObject get_item(nb::handle_t<Tensor> self, nb::handle indices)
     const nb::tuple all =
         is_tuple ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(nb::borrow(indices));
     int64_t axis = 0;
+    uint32_t indexed = 0; /* dimensions of the tensor */
+    const uint32_t rank = nb::cast<const Tensor &>(self).info().rank;
     for (const nb::handle index : all) {
+        if (!index.is_none() && indexed++ == rank) raise_too_many(rank);
         const Tensor &tensor = nb::cast<const Tensor &>(result);
         if (PyBool_Check(index.ptr())) {
             raise_type("an index is an integer, a slice or None, and no bool");

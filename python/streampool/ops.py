@@ -62,9 +62,11 @@ def _make(row):
     types = {key: kind for key, kind, _ in attributes}
 
     def op(*inputs, outputs=None, device=None, opset=None, **given):
-        count = max(1, least_outputs) if outputs is None else outputs
-        if isinstance(outputs, int) and opset is None:  # other versions may have other numbers
-            _check_outputs(name, least_outputs, most_outputs, outputs)
+        count = max(1, least_outputs) if outputs is None else _core.integer(outputs, "outputs")
+        if outputs is not None:
+            known = (least_outputs, most_outputs) if opset is None else _core.op_outputs(name, opset)
+            if known is not None:
+                _check_outputs(name, *known, count)
         results = _core.op_run(name, list(inputs), _typed_attributes(name, types, given), count,
                                device, 0 if opset is None else opset)
         return results[0] if outputs is None and count == 1 else tuple(results)

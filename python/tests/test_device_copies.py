@@ -42,7 +42,7 @@ def test_what_cannot_be_copied_is_refused():
         there.copy_(tensor(VALUES[0]))
     with pytest.raises(streampool.Error, match='no device kind "tpu"'):
         there.to("tpu")
-    with pytest.raises(TypeError, match="a device is a Device or its name"):
+    with pytest.raises(TypeError, match="device is a Device or its name"):
         there.to(3)
     closed = streampool.Device("null")
     closed.close()

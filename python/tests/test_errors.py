@@ -35,11 +35,11 @@ TEXTS = {
     "name of an input": lambda text: streampool.load(onnx_writer.linear())(**{text: np.zeros(1)}),
     "name of an output": lambda text: streampool.load(onnx_writer.linear()).run(
         np.zeros((1, 4), np.float32), {text: None}),
-    "name of a device": streampool.device,
+    "device": streampool.device,
     "name of an option": lambda text: streampool.load(onnx_writer.linear(), **{text: 1}),
     "path": streampool.load,
     "cpu_ops": lambda text: streampool.load(onnx_writer.linear(), cpu_ops=text),
-    "a dtype": lambda text: streampool.tensor(np.float32([1]), text),
+    "dtype": lambda text: streampool.tensor(np.float32([1]), text),
     "attribute": lambda text: streampool.ops.Gelu(streampool.tensor(np.float32([1])), approximate=text),
 }
 
@@ -72,7 +72,7 @@ def test_arguments_of_another_type(linear, held):
         streampool.load(onnx_writer.linear(), max_run_bytes=-1)
     with pytest.raises(TypeError, match="timeout is a number"):
         held.submit().result("soon")
-    with pytest.raises(TypeError, match="a device is a Device or its name"):
+    with pytest.raises(TypeError, match="device is a Device or its name"):
         streampool.tensor(np.zeros(1), device=None)
     for call in (lambda: streampool.batch_inference(None, []), lambda: streampool.BatchQueue(3)):
         with pytest.raises(TypeError, match="model is of type .*; it must be a streampool.Model"):
@@ -245,6 +245,19 @@ def test_a_file_that_cannot_be_read_is_the_class_that_python_has_for_it(tmp_path
         assert f"{type(error).__module__}.{type(error).__qualname__}" == "streampool.Error"
 
 
+def test_messages_name_the_argument(x):
+    two = streampool.load(onnx_writer.two())
+    deep = np.zeros((1,) * 9, np.float32)
+    for message, call in (("^input 'b' has more than 8 dimensions", lambda: two(np.float32([1]), deep)),
+                          ("^input 'b': object is no array", lambda: two(np.float32([1]), object())),
+                          ("^fraction is 2; ", lambda: streampool.set_per_process_memory_fraction(2)),
+                          ("^max_plans is 4294967296; ", lambda: streampool.load(onnx_writer.linear(), max_plans=2**32)),
+                          ("^device is a Device or its name; an object of type int", lambda: streampool.device(3)),
+                          ("^dtype is a name .*NoneType", lambda: streampool.tensor(x).cast(None))):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+
+
 def test_options_of_load(x):
     assert streampool.load(onnx_writer.linear(), max_plans=2, weight=3, cpu_ops="Tanh")(x).shape == (2, 3)
     with pytest.raises(TypeError, match="no option 'speed'"):
@@ -308,7 +321,7 @@ def wrong_arguments():
     for use in (streampool.device, streampool.Stream, x.to, streampool.synchronize, streampool.empty_cache,
                 streampool.current_stream, streampool.memory_stats):
         for device in (None, 3):
-            yield "a device is a Device or its name", lambda use=use, device=device: use(device)
+            yield "device is a Device or its name", lambda use=use, device=device: use(device)
     for wrong in ("a", 1.5):
         yield "axis is an integer", lambda wrong=wrong: x.select(wrong, 0)
         yield "index is an integer", lambda wrong=wrong: x.select(0, wrong)
@@ -319,7 +332,7 @@ def wrong_arguments():
             yield "axis is an integer", lambda use=use, wrong=wrong: use(wrong)
     yield "source is a Tensor, which streampool.tensor", lambda: x.copy_(np.float32([[1, 2]]))
     for use in (x.cast, x.view_as):
-        yield "a dtype is a name such as 'float32'", lambda use=use: use(None)
+        yield "dtype is a name such as 'float32'", lambda use=use: use(None)
     yield r"streampool.tensor\(\) makes a Tensor of an array", lambda: streampool.Tensor([1.0])
     yield "event is an Event", lambda: stream.wait_event(stream)
     yield "stream is a Stream", lambda: stream.wait_stream(event)

@@ -115,6 +115,9 @@ def test_indices():
     for index in (True, (0, False), ..., [0], 1.0):
         with pytest.raises(TypeError, match="an index is an integer, a slice or None"):
             tensor(a)[index]
+    for index in ((0, 0, 0), (slice(None),) * 3, (None, 0, None, 0, slice(None))):
+        with pytest.raises(IndexError, match="too many indices: the tensor has 2 dimensions"):
+            tensor(a)[index]
 
 
 def test_an_operator_has_the_bits_of_a_model_with_it():
@@ -133,6 +136,9 @@ def test_attributes_of_each_type_and_several_outputs():
     padded = ops.Pad(x, tensor(np.int64([0, 1, 0, 1])), mode="edge")
     assert padded.tolist() == np.pad(x.numpy(), ((0, 0), (1, 1)), "edge").tolist()
     assert ops.Clip(x, None, tensor(np.float32(5))).numpy().max() == 5
+    for outputs, opset in ((2, None), (np.int64(2), None), (np.int8(2), 11), (np.uint16(2), np.int64(11))):
+        assert len(ops.TopK(x, tensor(np.int64([2])), outputs=outputs, opset=opset)) == 2
+    assert len(ops.Relu(x, outputs=np.int64(1))) == len(ops.Relu(x, outputs=np.int32(1), opset=np.int8(14))) == 1
     values, indices = ops.TopK(x, tensor(np.int64([2])), outputs=2)
     assert values.tolist() == [[3, 2], [7, 6], [11, 10]] and indices.dtype == "int64"
 
@@ -152,6 +158,10 @@ def test_wrong_calls():
         ops.Transpose(x, perm=["a"])
     with pytest.raises(TypeError, match="attribute 'perm' is a list; an object of type int"):
         ops.Transpose(x, perm=0)
+    with pytest.raises(TypeError, match="^input 1 is a Tensor, .*ndarray"):
+        ops.Add(x, np.float32([1]))
+    with pytest.raises(TypeError, match="attribute 'value' is an array; an object of type object was given"):
+        ops.Constant(value=object(), device="cpu")
     with pytest.raises(TypeError, match="attribute 'approximate' is a string"):
         ops.Gelu(x, approximate=0)
     with pytest.raises(TypeError, match="a size or an axis is an integer"):
@@ -169,6 +179,15 @@ def test_wrong_calls():
         ops.LSTM(x, x, x, outputs=4)
     with pytest.raises(ValueError, match="^outputs is 0, but Split has 1 or more"):
         ops.Split(x, outputs=0)
+    for outputs in (np.int64(5), np.uint8(5)):
+        with pytest.raises(ValueError, match="^outputs is 5, but Relu has 1: leave it out$"):
+            ops.Relu(x, outputs=outputs)
+        for opset in (14, np.int64(14)):
+            with pytest.raises(ValueError, match="^outputs is 5, but Relu has 1: leave it out$"):
+                ops.Relu(x, outputs=outputs, opset=opset)
+    for outputs in ("1", 1.0, [1]):
+        with pytest.raises(TypeError, match="^outputs is an integer"):
+            ops.Relu(x, outputs=outputs, opset=14)
     with pytest.raises(ValueError, match="^Relu: 0 inputs are given"):
         ops.Relu()
     for opset in ("one", 1.0):
