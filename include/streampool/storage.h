@@ -145,10 +145,11 @@ typedef sp_status (*sp_wait_check)(void *ctx);
  * - for memory that earlier commands use, of whatever allocates;
  * - for room on a full stream (sp_thread_set_wait_for_room);
  * - of sp_model_run and sp_model_run_with, for what the thread's stream has in front of the run,
- * and for a run slot. A run that has begun is not given up. While such a wait lasts, `check(ctx)`
- * is called by the thread about every 20 ms, between two commands if the thread computes some
- * meanwhile. A status other than SP_OK ends the wait, and the call fails with it. NULL: no check,
- * as at first.
+ *   and for a run slot; a run that has begun is not given up.
+ *
+ * While such a wait lasts, `check(ctx)` is called by the thread about every 20 ms, between two
+ * commands if the thread computes some meanwhile. A status other than SP_OK ends the wait, and the
+ * call fails with it. NULL: no check, as at first.
  *
  * The check may call the library. The access that waits counts as one that the thread has open, so
  * waits for accesses, streams, events and devices that depend on it are SP_DEADLOCK, and so is a

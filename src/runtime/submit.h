@@ -68,7 +68,7 @@ sp_status sp__stream_make_room(const sp_stream_ref *stream);
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
                            sp_point *out);
 /* The same for a caller that waits for room on a full stream, if its thread is to. */
-sp_status sp__submit_plain_with_room(const sp_stream_ref *ref, const sp_submission *submission,
+sp_status sp__submit_plain_with_room(const sp_stream_ref *stream, const sp_submission *submission,
                                      sp_point *out);
 /* The same for a caller that waits for the point next, outside of host functions and callbacks: the
  * calling thread may run the commands before the return. */
