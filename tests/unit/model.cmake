@@ -23,7 +23,7 @@ foreach(suite IN ITEMS
     ops/schema:op_norm ops/schema:op_pool ops/schema:op_products ops/schema:op_rearrange
     ops/schema:op_recurrent ops/schema:op_reduce ops/schema:op_resize ops/schema:op_select
     ops/schema:op_softmax ops/schema:op_window
-    ops/cpu:cpu_isa ops/cpu:half ops/cpu:math_f32 ops/cpu:math_f64 ops/cpu:elementwise_bits
+    ops/cpu:cpu_isa ops/cpu:half ops/cpu:math_f32 ops/cpu:math_f64 ops/cpu:near_f32 ops/cpu:elementwise_bits
     ops/cpu:kernel_bits ops/cpu:reduce_rows ops/cpu:gemm_strided ops/cpu:gemm_narrow ops/cpu:tiling
     ops/cpu:conv_tiles ops/cpu:copy_strided ops/cpu:conv_pool
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm graph:graph_pad

@@ -278,7 +278,7 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/gemm/rounded.cuh
     cuda/gemm/rounded.cu
     cuda/reduce/joins.cuh
-    cuda/reduce/near.cuh
+    math/near_f32.h
     cuda/attention/attention_tile.h
     cuda/attention/parts.cuh
     cuda/attention/weights.cuh
@@ -301,7 +301,7 @@ sp_add_cuda_program(attention
     cuda/arch/copies.cuh
     cuda/arch/warp.cuh
     cuda/reduce/joins.cuh
-    cuda/reduce/near.cuh
+    math/near_f32.h
     cuda/attention/attention_tile.h
     cuda/attention/parts.cuh
     cuda/attention/scores.cuh
