@@ -276,13 +276,18 @@ sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count)
     return status;
 }
 
+bool sp__thread_has_check(void)
+{
+    const sp_thread_record *record = sp__thread_record();
+    return record != NULL && (record->check_depth > 0 || sp__wait_has_check(record));
+}
+
 sp_status sp__point_wait_if_checked(sp_point point)
 {
-    if (SP_LIKELY(sp__point_has_passed(point))) return SP_OK;
+    if (sp__point_has_passed(point)) return SP_OK;
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     if (record->check_depth > 0) return sp__point_wait_for_access(&point, 1);
-    if (!sp__wait_has_check(record)) return SP_OK;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     const sp_status status = sp__point_wait_for_access(&point, 1);

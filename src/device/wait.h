@@ -24,9 +24,12 @@ sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns);
  * (sp_thread_set_wait_check) if that ends the wait. */
 sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count);
 
-/* Before a wait that cannot be given up: if the thread has a check, or is inside one, waits until
- * the point has passed, as for a host access. SP_OK at once for other threads, and if the wait
- * would depend on a host access that the thread has open outside of a check. */
+/* Has the calling thread a check, or is it inside one? */
+bool sp__thread_has_check(void);
+
+/* Before a wait that cannot be given up, of a thread that has a check or is inside one: waits until
+ * the point has passed, as for a host access. SP_OK at once if the wait would depend on a host
+ * access that the thread has open outside of a check. */
 sp_status sp__point_wait_if_checked(sp_point point);
 
 /* Whether waits of the thread are to be cut into slices of SP_CHECK_INTERVAL_NS, after each of

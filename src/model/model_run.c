@@ -126,7 +126,9 @@ static sp_status run_ports(sp_rt_model *model, const run_arguments *args, sp_run
     if (SP_UNLIKELY(is_inside)) return run_ports_inside(model, args, ports, &terms);
     SP_TRY(sp__current_stream(model->device, &current));
     /* A run that is submitted is not given up, since it uses the caller's memory. */
-    SP_TRY(sp__point_wait_if_checked(sp__queue_last_point(current.queue)));
+    if (SP_UNLIKELY(sp__thread_has_check())) {
+        SP_TRY(sp__point_wait_if_checked(sp__queue_last_point(current.queue)));
+    }
     SP_TRY(sp__run_ports_visit_plan(&model->plans, ports, terms.lane, &entry));
     if (SP_UNLIKELY(entry->executable->plan->is_partial)) {
         sp__plan_cache_keep(&model->plans, entry, terms.lane);

@@ -51,10 +51,10 @@ TEST(quotients_at_the_ends_of_binades_are_rounded_once)
     for (int i = 0; i < 64; i++) {
         for (int k = 0; k < 64; k++) {
             for (int ends = 0; ends < 4; ends++) {
-                const float e = ends & 1 ? 1.0f - (float)(i + 1) * 0x1p-24f
-                                         : 0.5f + (float)i * 0x1p-24f;
-                const float sum = ends & 2 ? 2.0f - (float)(k + 1) * 0x1p-23f
-                                           : 1.0f + (float)k * 0x1p-23f;
+                const float e =
+                    ends & 1 ? 1.0f - (float)(i + 1) * 0x1p-24f : 0.5f + (float)i * 0x1p-24f;
+                const float sum =
+                    ends & 2 ? 2.0f - (float)(k + 1) * 0x1p-23f : 1.0f + (float)k * 0x1p-23f;
                 check_quotient(e, sum);
                 check_quotient(ldexpf(e, -92), ldexpf(sum, 31));
             }
