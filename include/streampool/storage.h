@@ -162,7 +162,7 @@ SP_API sp_status sp_thread_set_wait_check(sp_wait_check check, void *ctx);
  * sp_stream_wait_event wait when the calling thread finds its stream full, until about half of what
  * is on it has completed. Otherwise, as at first, they are SP_BUSY. They still are inside host
  * functions and callbacks, and where the wait would depend on a host access that the thread has
- * open. Errors: SP_OUT_OF_MEMORY. */
+ * open; inside a check that is SP_DEADLOCK. Errors: SP_OUT_OF_MEMORY. */
 SP_API sp_status sp_thread_set_wait_for_room(bool waits);
 
 /* Keeps the memory from being reused before everything submitted to `stream` until the release of

@@ -150,6 +150,8 @@ sp_status synchronize(sp_device device)
 {
     if (!is_main_thread()) return unlocked([&] { return sp_device_synchronize(device); });
     const auto wait_for = [&](int64_t ns) { return sp_device_synchronize_for(device, ns); };
+    /* What the interrupted wait keeps from ending is found for this thread alone. */
+    if (SignalCheck::is_inside()) return wait_unlocked(-1, wait_for);
     sp_status status = unlocked([&] { return wait_for(1'000'000); });
     if (status != SP_TIMEOUT) return status;
     LeftCall([=] { return sp_device_synchronize(device); }).wait();
@@ -165,6 +167,7 @@ void close(const Device &device)
         check(unlocked([&] { return sp_device_close(handle); }));
         return;
     }
+    if (SignalCheck::is_inside()) check(synchronize(handle));
     LeftCall call([=] { return sp_device_close(handle); });
     call.wait();
     call.check_status();

@@ -81,6 +81,46 @@ inline bool is_main_thread()
     return is_main;
 }
 
+/* In the scope calls of the thread wait for room on a full stream. */
+class RoomWait
+{
+  public:
+    RoomWait() : RoomWait(true) {}
+    ~RoomWait()
+    {
+        set(former);
+    }
+    RoomWait(const RoomWait &) = delete;
+    RoomWait &operator=(const RoomWait &) = delete;
+
+  protected:
+    explicit RoomWait(bool waits) : former(is_set())
+    {
+        set(waits);
+    }
+
+  private:
+    static bool &is_set()
+    {
+        static thread_local bool is;
+        return is;
+    }
+    static void set(bool waits)
+    {
+        if (is_set() != waits) (void)sp_thread_set_wait_for_room(waits);
+        is_set() = waits;
+    }
+
+    const bool former;
+};
+
+/* In the scope they do not: of Python code that runs inside of a call which waits. */
+class NoRoomWait : RoomWait
+{
+  public:
+    NoRoomWait() : RoomWait(false) {}
+};
+
 /* While the library waits on the main thread, in the scope, for what a call can do without,
  * Python's signal handlers run. What one raises ends the wait. */
 class SignalCheck
@@ -102,43 +142,32 @@ class SignalCheck
         return is_raised;
     }
 
+    /* Does the thread run a handler inside of a wait? */
+    static bool is_inside()
+    {
+        return depth() > 0;
+    }
+
   private:
     static sp_status ask(void *ctx)
     {
         auto *self = static_cast<SignalCheck *>(ctx);
-        if (!self->is_raised) {
-            self->is_raised = self->scope.locked([] { return PyErr_CheckSignals() != 0; });
-        }
+        if (self->is_raised) return SP_CANCELLED;
+        const NoRoomWait handlers;
+        depth()++;
+        self->is_raised = self->scope.locked([] { return PyErr_CheckSignals() != 0; });
+        depth()--;
         return self->is_raised ? SP_CANCELLED : SP_OK;
     }
-
-    Unlocked &scope;
-    bool is_set = false;
-    bool is_raised = false;
-};
-
-/* In the scope calls of the thread wait for room on a full stream. Scopes nest: a signal handler
- * runs inside of one. */
-class RoomWait
-{
-  public:
-    RoomWait()
-    {
-        if (depth()++ == 0) (void)sp_thread_set_wait_for_room(true);
-    }
-    ~RoomWait()
-    {
-        if (--depth() == 0) (void)sp_thread_set_wait_for_room(false);
-    }
-    RoomWait(const RoomWait &) = delete;
-    RoomWait &operator=(const RoomWait &) = delete;
-
-  private:
     static uint32_t &depth()
     {
         static thread_local uint32_t count;
         return count;
     }
+
+    Unlocked &scope;
+    bool is_set = false;
+    bool is_raised = false;
 };
 
 /* Whether what a signal handler has raised ended the thread's last unlocked_wait. */

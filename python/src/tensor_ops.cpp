@@ -162,7 +162,9 @@ TensorObject get_item(nb::handle_t<Tensor> self, nb::handle indices)
         } else if (PySlice_Check(index.ptr())) {
             result = sliced(tensor, axis++, index);
         } else if (PyIndex_Check(index.ptr())) {
-            result = selected(tensor, axis, integer_of(index, "an index"));
+            const Py_ssize_t at = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
+            if (at == -1 && PyErr_Occurred()) throw nb::python_error();
+            result = selected(tensor, axis, at);
         } else {
             raise_type("an index is an integer, a slice or None");
         }

@@ -230,7 +230,8 @@ def handlers_do_not_wait_for_what_is_behind_the_read_they_interrupt():
             value.copy_(same)  # behind the read
             event.record(stream)
             for call in (stream.synchronize, lambda: stream.synchronize(timeout=100), event.synchronize,
-                         lambda: streampool.synchronize("null"), lambda: model(np.float32([1])), value.numpy):
+                         lambda: streampool.synchronize("null"), lambda: model(np.float32([1])), value.numpy,
+                         value.device.close):
                 with pytest.raises(streampool.Error) as raised:
                     call()
                 seen.append(raised.value.status)
@@ -238,8 +239,67 @@ def handlers_do_not_wait_for_what_is_behind_the_read_they_interrupt():
         signal.signal(signal.SIGALRM, wait)
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         assert (value.numpy() == 1).all()
-        assert seen == [streampool.Status.DEADLOCK] * 6
+        assert seen == [streampool.Status.DEADLOCK] * 7
         assert (value.numpy() == np.eye(512)).all()
+
+
+def a_device_is_not_waited_for_behind_the_read_of_which_another_thread_knows_nothing():
+    stream = streampool.Stream("null")
+    with streampool.stream(stream):
+        value = streampool.tensor(np.ones((512, 512), np.float32), device="null")
+        same = streampool.tensor(np.eye(512, dtype=np.float32), device="null")
+        for _ in range(100):
+            value = value @ same
+
+    def follow():
+        with streampool.stream(streampool.Stream("null")):
+            value.copy_(same)
+
+    def wait(*_):
+        thread = threading.Thread(target=follow)
+        thread.start()
+        thread.join()
+        with pytest.raises(streampool.Error) as raised:
+            streampool.synchronize("null")
+        seen.append(raised.value.status)
+
+    seen = []
+    signal.signal(signal.SIGALRM, wait)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    assert (value.numpy() == 1).all()
+    assert seen == [streampool.Status.DEADLOCK]
+
+
+def a_handler_that_waits_for_room_leaves_the_interpreter_to_others():
+    full, small = streampool.Stream("null"), streampool.tensor(np.ones(4, np.float32), device="null")
+    large = streampool.tensor(np.ones((1024, 1024), np.float32), device="null")
+    read = streampool.tensor(np.ones((512, 512), np.float32))
+    timed, turns, ends = streampool.Event(enable_timing=True), [], []
+
+    def count():
+        while not ends:
+            turns.append(None)
+            time.sleep(0.001)
+
+    def record(*_):
+        with streampool.stream(full):
+            for _ in range(20):
+                large.copy_(large @ large)
+        before = len(turns)
+        for _ in range(20000):
+            timed.record(full)
+        ends.append(len(turns) - before)
+
+    for _ in range(100):
+        read = read @ read
+    other = threading.Thread(target=count)
+    other.start()
+    signal.signal(signal.SIGALRM, record)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    read.numpy()
+    other.join()
+    small.numpy()
+    assert ends[0] > 10
 
 
 def a_call_that_waits_for_values_finishes_on_a_model_that_is_closed():
@@ -265,6 +325,8 @@ def a_call_that_waits_for_values_finishes_on_a_model_that_is_closed():
                                   "waits_for_room_on_a_full_stream_end", "waits_for_memory_end",
                                   "waits_of_calls_on_arrays_end", "a_wait_for_a_close_ends",
                                   "handlers_do_not_wait_for_what_is_behind_the_read_they_interrupt",
+                                  "a_device_is_not_waited_for_behind_the_read_of_which_another_thread_knows_nothing",
+                                  "a_handler_that_waits_for_room_leaves_the_interpreter_to_others",
                                   "a_call_that_waits_for_values_finishes_on_a_model_that_is_closed"])
 def test_of_waits_for_work_of_minutes(name):
     """In a process of its own, which ends without them."""

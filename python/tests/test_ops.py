@@ -118,6 +118,9 @@ def test_indices():
     for index in ((0, 0, 0), (slice(None),) * 3, (None, 0, None, 0, slice(None))):
         with pytest.raises(IndexError, match="too many indices: the tensor has 2 dimensions"):
             tensor(a)[index]
+    for index in (2, -3, (0, 3), 2**70, (0, -(2**70))):
+        with pytest.raises(IndexError, match="index"):
+            tensor(a)[index]
 
 
 def test_an_operator_has_the_bits_of_a_model_with_it():

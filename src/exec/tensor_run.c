@@ -173,10 +173,11 @@ static sp_status builder_submit(builder *self, sp_point cause, sp_point after, s
                                     .after = after,
                                     .call_site = self->request->call_site};
     self->command_count = self->use_count = 0;
+    sp_room room = {.stream = self->request->stream};
     for (;;) {
         const sp_status status = sp__submit_commands(self->request->stream, &batch, out);
         if (SP_LIKELY(status != SP_BUSY)) return status;
-        SP_TRY(sp__stream_make_room(self->request->stream));
+        SP_TRY(sp__room_wait(&room));
     }
 }
 

@@ -130,11 +130,12 @@ static sp_status submit_dispatch(sp_eager *eager, const sp_stream_ref *stream,
                           .constants = dispatch->constants,
                           .constant_bytes = dispatch->constant_bytes};
     sp_point point;
+    sp_room room = {.stream = stream};
     for (;;) {
         const sp_status status = sp__submit_command(stream, &command, uses, dispatch->binding_count,
                                                     eager->request->call_site, &point);
         if (SP_LIKELY(status != SP_BUSY)) return status;
-        SP_TRY(sp__stream_make_room(stream));
+        SP_TRY(sp__room_wait(&room));
     }
 }
 

@@ -102,10 +102,11 @@ sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *sub
 sp_status sp__submit_plain_with_room(const sp_stream_ref *stream, const sp_submission *submission,
                                      sp_point *out)
 {
+    sp_room room = {.stream = stream};
     for (;;) {
         const sp_status status = sp__submit_plain(stream, submission, out);
         if (SP_LIKELY(status != SP_BUSY)) return status;
-        SP_TRY(sp__stream_make_room(stream));
+        SP_TRY(sp__room_wait(&room));
     }
 }
 
@@ -125,18 +126,30 @@ static sp_point half_of(const sp_queue *queue, sp_point last)
     return (sp_point){last.timeline, last.value - (last.value - done) / 2};
 }
 
-sp_status sp__stream_make_room(const sp_stream_ref *stream)
+/* Whether a stream that is empty by now may take the submission: not if it was empty before. */
+static bool room_is_new(sp_room *room, sp_point last)
+{
+    const bool is_new = !room->was_empty || room->value != last.value;
+    room->was_empty = true;
+    room->value = last.value;
+    return is_new;
+}
+
+sp_status sp__room_wait(sp_room *room)
 {
     const sp_thread_record *record = sp__thread_record();
-    const sp_point last = sp__queue_last_point(stream->queue);
+    const sp_point last = sp__queue_last_point(room->stream->queue);
     const bool waits =
         record != NULL && record->waits_for_room && !sp__thread_is_inside_callback(record);
-    if (!waits || sp__point_has_passed(last)) return SP_BUSY;
-    const sp_point half = half_of(stream->queue, last);
+    if (!waits) return SP_BUSY;
+    if (sp__point_has_passed(last)) return room_is_new(room, last) ? SP_OK : SP_BUSY;
+    const sp_point half = half_of(room->stream->queue, last);
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     const sp_status status = sp__point_wait_for_access(&half, 1);
-    if (status != SP_DEADLOCK) return sp__error_settle(&scope, status);
+    if (status != SP_DEADLOCK || record->check_depth > 0) {
+        return sp__error_settle(&scope, status);
+    }
     sp__error_put_back(&scope);
     return SP_BUSY;
 }

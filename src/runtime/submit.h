@@ -58,11 +58,19 @@ sp_status sp__submit_commands(const sp_stream_ref *stream, const sp_command_batc
 /* SP_INVALID if `bytes` from `offset` on exceed a storage of `total` bytes. */
 sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total);
 
+/* A submission that may find its stream full; `stream` is given. */
+typedef struct sp_room {
+    const sp_stream_ref *stream;
+    bool was_empty; /* of work, after a refusal, with this as its last value */
+    uint64_t value;
+} sp_room;
+
 /* After SP_BUSY: waits until about half of what is on the stream has completed, if the calling
  * thread is to wait (sp_thread_set_wait_for_room). SP_OK: submit again. Otherwise the status to
- * return: SP_BUSY, with its message, also if nothing on the stream is left to wait for; that of
- * the thread's check. No lock, and nothing that commands may wait for, is held by the caller. */
-sp_status sp__stream_make_room(const sp_stream_ref *stream);
+ * return: SP_BUSY, with its message, also where a stream without work has refused the submission;
+ * SP_DEADLOCK inside a check; that of the thread's check. No lock, and nothing that commands may
+ * wait for, is held by the caller. */
+sp_status sp__room_wait(sp_room *room);
 
 /* Submits commands and waits without storages. */
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,

@@ -227,6 +227,27 @@ static sp_stream_ref ref_of(sp_stream stream)
     return ref;
 }
 
+/* All that was on it may have completed between the refusal and the wait. */
+TEST(a_stream_that_is_empty_by_now_is_asked_once_more)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_stream_ref ref = ref_of(stream);
+    sp_room room = {.stream = &ref};
+    const sp_storage storage = new_storage(64);
+    CHECK_STATUS(sp__room_wait(&room), SP_BUSY); /* this thread does not wait */
+    CHECK_OK(sp_thread_set_wait_for_room(true));
+    for (int i = 0; i < 2; i++) {
+        fill(stream, storage, 1);
+        CHECK_OK(sp_stream_synchronize(stream));
+        CHECK_STATUS(sp__room_wait(&room), SP_OK);
+        CHECK_STATUS(sp__room_wait(&room), SP_BUSY); /* it was empty before */
+    }
+    CHECK_OK(sp_thread_set_wait_for_room(false));
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
 TEST(commands_of_one_submission_may_have_any_number_of_storages)
 {
     enum { COPIES = 3 * SP_MAX_USES };
