@@ -94,8 +94,14 @@ SP_CUDA_FUNCTION void sp_copy_lines(char *to, const char *from, int bytes, sp_mb
     sp_copy_to_block(to, from, bytes, barrier);
 }
 
-/* What a block copies of a chunk, by its first thread. That has little time: its warp multiplies too, so
- * what changes with the tile alone is kept. */
+/* What a block copies of a chunk, and the bytes that come in it, with those of other blocks. */
+struct sp_group_lines {
+    const char *left, *right;
+    int left_bytes, right_bytes, bytes;
+};
+
+/* The copies of a block, by its first thread. That has little time: its warp multiplies too, so what
+ * changes with the tile alone is kept. */
 template <class T> struct sp_group_copies {
     const char *left, *right;
     int64_t left_lines, right_lines; /* of a chunk */
@@ -103,9 +109,7 @@ template <class T> struct sp_group_copies {
     sp_group_stages *stages;
     int rank;
     sp_group_walk<T> of; /* the next chunk to copy */
-    /* Its lines, and their bytes; and those that come in this block. */
-    const char *left_from, *right_from;
-    int left_bytes, right_bytes, bytes;
+    sp_group_lines from;
 
     SP_CUDA_MEMBER int clamp(int64_t lines, int most)
     {
@@ -116,11 +120,11 @@ template <class T> struct sp_group_copies {
     {
         const int64_t row = of.row + rank * T::rows;
         const int column = of.column + rank * T::share;
-        left_from = left + row * SP_NARROW_BYTES;
-        right_from = right + (int64_t)column * SP_NARROW_BYTES;
-        left_bytes = clamp(left_lines - row, T::rows);
-        right_bytes = clamp(right_lines - column, T::share);
-        bytes = left_bytes + clamp(right_lines - of.column, T::columns);
+        from.left = left + row * SP_NARROW_BYTES;
+        from.right = right + (int64_t)column * SP_NARROW_BYTES;
+        from.left_bytes = clamp(left_lines - row, T::rows);
+        from.right_bytes = clamp(right_lines - column, T::share);
+        from.bytes = from.left_bytes + clamp(right_lines - of.column, T::columns);
     }
 
     __device__ __forceinline__ void next_chunk()
@@ -130,27 +134,27 @@ template <class T> struct sp_group_copies {
             enter_tile();
             return;
         }
-        left_from += left_lines * SP_NARROW_BYTES;
-        right_from += right_lines * SP_NARROW_BYTES;
+        from.left += left_lines * SP_NARROW_BYTES;
+        from.right += right_lines * SP_NARROW_BYTES;
     }
 
     /* Before the copies of this block; those of others may come before. */
     __device__ __forceinline__ void expect(int stage) const
     {
-        sp_expect_at_mbarrier(&stages->filled[stage], bytes);
+        sp_expect_at_mbarrier(&stages->filled[stage], from.bytes);
     }
 
     __device__ __forceinline__ void copy_right(int stage) const
     {
-        if (right_bytes == 0) return;
+        if (from.right_bytes == 0) return;
         sp_copy_to_blocks(memory + stage * T::stage_bytes + T::left_bytes + rank * T::share * T::pitch,
-                          right_from, right_bytes, &stages->filled[stage], (1u << T::blocks) - 1);
+                          from.right, from.right_bytes, &stages->filled[stage], (1u << T::blocks) - 1);
     }
 
     __device__ __forceinline__ void copy_left(int stage) const
     {
-        if (left_bytes == 0) return;
-        sp_copy_lines(memory + stage * T::stage_bytes, left_from, left_bytes,
+        if (from.left_bytes == 0) return;
+        sp_copy_lines(memory + stage * T::stage_bytes, from.left, from.left_bytes,
                       &stages->filled[stage]);
     }
 };
@@ -167,11 +171,7 @@ SP_CUDA_FUNCTION sp_group_copies<T> sp_make_group_copies(const sp_gpu_bindings &
                                  (sp_group_stages *)(memory + T::stages * T::stage_bytes),
                                  (int)blockIdx.x % T::blocks,
                                  sp_group_walk<T>(k),
-                                 nullptr,
-                                 nullptr,
-                                 0,
-                                 0,
-                                 0};
+                                 {}};
     copies.enter_tile();
     return copies;
 }
