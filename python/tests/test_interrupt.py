@@ -53,6 +53,16 @@ def test_a_wait_for_a_future_ends():
     future.cancel()
 
 
+def ones_behind_products(stream):
+    """A value of ones that takes some moments on the null device, and the factor that it was multiplied by."""
+    with streampool.stream(stream):
+        value = streampool.tensor(np.ones((512, 512), np.float32), device="null")
+        same = streampool.tensor(np.eye(512, dtype=np.float32), device="null")
+        for _ in range(100):
+            value = value @ same
+    return value, same
+
+
 def stream_with_products(device):
     """A stream with work of minutes."""
     stream = streampool.Stream(device)
@@ -114,12 +124,7 @@ def waits_for_elements_that_the_thread_computes_end():
 
 def a_handler_reads_what_the_main_thread_waits_for():
     """It returns, and the wait goes on."""
-    stream = streampool.Stream("null")
-    with streampool.stream(stream):
-        value = streampool.tensor(np.ones((512, 512), np.float32), device="null")
-        same = streampool.tensor(np.eye(512, dtype=np.float32), device="null")
-        for _ in range(100):
-            value = value @ same
+    value, _ = ones_behind_products(streampool.Stream("null"))
     seen = []
     signal.signal(signal.SIGALRM, lambda *_: seen.append(value.numpy()))
     signal.setitimer(signal.ITIMER_REAL, 0.01)
@@ -219,11 +224,8 @@ def a_wait_for_a_close_ends():
 def handlers_do_not_wait_for_what_is_behind_the_read_they_interrupt():
     stream = streampool.Stream("null")
     model = streampool.load(onnx_writer.unary("Neg", "float32", ["n"]), device="null")
+    value, same = ones_behind_products(stream)
     with streampool.stream(stream):
-        value = streampool.tensor(np.ones((512, 512), np.float32), device="null")
-        same = streampool.tensor(np.eye(512, dtype=np.float32), device="null")
-        for _ in range(100):
-            value = value @ same
         event, seen = streampool.Event(), []
 
         def wait(*_):
@@ -244,12 +246,7 @@ def handlers_do_not_wait_for_what_is_behind_the_read_they_interrupt():
 
 
 def a_device_is_not_waited_for_behind_the_read_of_which_another_thread_knows_nothing():
-    stream = streampool.Stream("null")
-    with streampool.stream(stream):
-        value = streampool.tensor(np.ones((512, 512), np.float32), device="null")
-        same = streampool.tensor(np.eye(512, dtype=np.float32), device="null")
-        for _ in range(100):
-            value = value @ same
+    value, same = ones_behind_products(streampool.Stream("null"))
 
     def follow():
         with streampool.stream(streampool.Stream("null")):
@@ -271,7 +268,7 @@ def a_device_is_not_waited_for_behind_the_read_of_which_another_thread_knows_not
 
 
 def a_handler_that_waits_for_room_leaves_the_interpreter_to_others():
-    full, small = streampool.Stream("null"), streampool.tensor(np.ones(4, np.float32), device="null")
+    full = streampool.Stream("null")
     large = streampool.tensor(np.ones((1024, 1024), np.float32), device="null")
     read = streampool.tensor(np.ones((512, 512), np.float32))
     timed, turns, ends = streampool.Event(enable_timing=True), [], []
@@ -298,7 +295,6 @@ def a_handler_that_waits_for_room_leaves_the_interpreter_to_others():
     signal.setitimer(signal.ITIMER_REAL, 0.01)
     read.numpy()
     other.join()
-    small.numpy()
     assert ends[0] > 10
 
 

@@ -174,11 +174,11 @@ static sp_status builder_submit(builder *self, sp_point cause, sp_point after, s
                                     .call_site = self->request->call_site};
     self->command_count = self->use_count = 0;
     sp_room room = {.stream = self->request->stream};
-    for (;;) {
-        const sp_status status = sp__submit_commands(self->request->stream, &batch, out);
-        if (SP_LIKELY(status != SP_BUSY)) return status;
-        SP_TRY(sp__room_wait(&room));
-    }
+    sp_status status;
+    do {
+        status = sp__submit_commands(self->request->stream, &batch, out);
+    } while (sp__submit_again(&room, &status));
+    return status;
 }
 
 /* ---- the submissions of a run ---- */

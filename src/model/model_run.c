@@ -204,15 +204,22 @@ sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t in
     return sp_model_run_with(model, NULL, inputs, input_count, outputs, output_count);
 }
 
+/* Of the handle's model, or of one that the caller holds. */
+static sp_status run_compute(sp_model handle, sp_rt_model *held, run_arguments *args)
+{
+    SP_TRY(arguments_hold_token(args));
+    const sp_status status =
+        held != NULL ? ports_compute(held, args, true) : model_compute(handle, args, true);
+    arguments_drop_token(args);
+    return status;
+}
+
 sp_status sp_model_run_with(sp_model model, const sp_run_options *options,
                             const sp_host_tensor *inputs, uint32_t input_count,
                             sp_host_tensor *outputs, uint32_t output_count)
 {
     run_arguments args = {inputs, outputs, input_count, output_count, options, NULL, NULL};
-    SP_TRY(arguments_hold_token(&args));
-    const sp_status status = model_compute(model, &args, true);
-    arguments_drop_token(&args);
-    return status;
+    return run_compute(model, NULL, &args);
 }
 
 sp_status sp__model_run_held(sp_rt_model *model, const sp_run_options *options,
@@ -220,10 +227,7 @@ sp_status sp__model_run_held(sp_rt_model *model, const sp_run_options *options,
                              sp_host_tensor *outputs, uint32_t output_count)
 {
     run_arguments args = {inputs, outputs, input_count, output_count, options, NULL, NULL};
-    SP_TRY(arguments_hold_token(&args));
-    const sp_status status = ports_compute(model, &args, true);
-    arguments_drop_token(&args);
-    return status;
+    return run_compute((sp_model){0}, model, &args);
 }
 
 sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,

@@ -131,12 +131,12 @@ static sp_status submit_dispatch(sp_eager *eager, const sp_stream_ref *stream,
                           .constant_bytes = dispatch->constant_bytes};
     sp_point point;
     sp_room room = {.stream = stream};
-    for (;;) {
-        const sp_status status = sp__submit_command(stream, &command, uses, dispatch->binding_count,
-                                                    eager->request->call_site, &point);
-        if (SP_LIKELY(status != SP_BUSY)) return status;
-        SP_TRY(sp__room_wait(&room));
-    }
+    sp_status status;
+    do {
+        status = sp__submit_command(stream, &command, uses, dispatch->binding_count,
+                                    eager->request->call_site, &point);
+    } while (sp__submit_again(&room, &status));
+    return status;
 }
 
 sp_status sp__eager_submit(sp_eager *eager)

@@ -33,11 +33,11 @@ static sp_status submit_plain(const sp_stream_ref *stream, const sp_rt_tensor *t
 {
     const sp_use uses[2] = {tensor_use(to, SP_WRITE), tensor_use(from, SP_READ)};
     sp_room room = {.stream = stream};
-    for (;;) {
-        const sp_status status = sp__copy_submit(stream, uses, call_site);
-        if (SP_LIKELY(status != SP_BUSY)) return status;
-        SP_TRY(sp__room_wait(&room));
-    }
+    sp_status status;
+    do {
+        status = sp__copy_submit(stream, uses, call_site);
+    } while (sp__submit_again(&room, &status));
+    return status;
 }
 
 static sp_status copy_by_packing(const sp_rt_tensor *to, const sp_rt_tensor *from,
@@ -70,11 +70,11 @@ static sp_status submit_strided(const sp_stream_ref *stream, const sp_rt_tensor 
                           .constant_bytes = sizeof constants};
     sp_point point;
     sp_room room = {.stream = stream};
-    for (;;) {
-        const sp_status status = sp__submit_command(stream, &command, uses, 2, call_site, &point);
-        if (SP_LIKELY(status != SP_BUSY)) return status;
-        SP_TRY(sp__room_wait(&room));
-    }
+    sp_status status;
+    do {
+        status = sp__submit_command(stream, &command, uses, 2, call_site, &point);
+    } while (sp__submit_again(&room, &status));
+    return status;
 }
 
 static bool is_between_devices(const sp_rt_tensor *to, const sp_rt_tensor *from)

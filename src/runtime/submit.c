@@ -103,11 +103,11 @@ sp_status sp__submit_plain_with_room(const sp_stream_ref *stream, const sp_submi
                                      sp_point *out)
 {
     sp_room room = {.stream = stream};
-    for (;;) {
-        const sp_status status = sp__submit_plain(stream, submission, out);
-        if (SP_LIKELY(status != SP_BUSY)) return status;
-        SP_TRY(sp__room_wait(&room));
-    }
+    sp_status status;
+    do {
+        status = sp__submit_plain(stream, submission, out);
+    } while (sp__submit_again(&room, &status));
+    return status;
 }
 
 sp_status sp__submit_and_run(const sp_stream_ref *stream, const sp_submission *submission,
@@ -135,7 +135,8 @@ static bool room_is_new(sp_room *room, sp_point last)
     return is_new;
 }
 
-sp_status sp__room_wait(sp_room *room)
+/* The status to return; SP_OK: there is room. */
+static sp_status room_make(sp_room *room)
 {
     const sp_thread_record *record = sp__thread_record();
     const sp_point last = sp__queue_last_point(room->stream->queue);
@@ -152,6 +153,12 @@ sp_status sp__room_wait(sp_room *room)
     }
     sp__error_put_back(&scope);
     return SP_BUSY;
+}
+
+bool sp__room_wait(sp_room *room, sp_status *status)
+{
+    *status = room_make(room);
+    return *status == SP_OK;
 }
 
 /* The order in which a step locks its storages: that of their slots. */

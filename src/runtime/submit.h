@@ -65,12 +65,18 @@ typedef struct sp_room {
     uint64_t value;
 } sp_room;
 
-/* After SP_BUSY: waits until about half of what is on the stream has completed, if the calling
- * thread is to wait (sp_thread_set_wait_for_room). SP_OK: submit again. Otherwise the status to
- * return: SP_BUSY, with its message, also where a stream without work has refused the submission;
- * SP_DEADLOCK inside a check; that of the thread's check. No lock, and nothing that commands may
- * wait for, is held by the caller. */
-sp_status sp__room_wait(sp_room *room);
+/* After SP_BUSY, if the calling thread is to wait (sp_thread_set_wait_for_room): waits until about
+ * half of what is on the stream has completed. Returns whether to submit again; if not, *status is
+ * the one to return: SP_BUSY, with its message, also where a stream without work has refused the
+ * submission; SP_DEADLOCK inside a check; that of the thread's check. No lock, and nothing that
+ * commands may wait for, is held by the caller. */
+bool sp__room_wait(sp_room *room, sp_status *status);
+
+/* Of a loop: do status = submit; while (sp__submit_again(&room, &status)). */
+static inline bool sp__submit_again(sp_room *room, sp_status *status)
+{
+    return SP_UNLIKELY(*status == SP_BUSY) && sp__room_wait(room, status);
+}
 
 /* Submits commands and waits without storages. */
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,

@@ -235,13 +235,18 @@ TEST(a_stream_that_is_empty_by_now_is_asked_once_more)
     const sp_stream_ref ref = ref_of(stream);
     sp_room room = {.stream = &ref};
     const sp_storage storage = new_storage(64);
-    CHECK_STATUS(sp__room_wait(&room), SP_BUSY); /* this thread does not wait */
+    sp_status status = SP_BUSY;
+    CHECK(!sp__submit_again(&room, &status)); /* this thread does not wait */
+    CHECK_STATUS(status, SP_BUSY);
     CHECK_OK(sp_thread_set_wait_for_room(true));
     for (int i = 0; i < 2; i++) {
         fill(stream, storage, 1);
         CHECK_OK(sp_stream_synchronize(stream));
-        CHECK_STATUS(sp__room_wait(&room), SP_OK);
-        CHECK_STATUS(sp__room_wait(&room), SP_BUSY); /* it was empty before */
+        CHECK(sp__submit_again(&room, &status));
+        CHECK(!sp__submit_again(&room, &status)); /* it was submitted */
+        status = SP_BUSY;
+        CHECK(!sp__submit_again(&room, &status)); /* the stream was empty before */
+        CHECK_STATUS(status, SP_BUSY);
     }
     CHECK_OK(sp_thread_set_wait_for_room(false));
     CHECK_OK(sp_storage_release(storage));
