@@ -145,7 +145,8 @@ typedef sp_status (*sp_wait_check)(void *ctx);
  * - for memory that earlier commands use, of whatever allocates;
  * - for room on a full stream (sp_thread_set_wait_for_room);
  * - of sp_model_run and sp_model_run_with, for what the thread's stream has in front of the run,
- *   and for a run slot; a run that has begun is not given up.
+ *   and for a run slot; a run that has begun is not given up;
+ * - of sp_batch_queue_submit, for a place in the queue.
  *
  * While such a wait lasts, `check(ctx)` is called by the thread about every 20 ms, between two
  * commands if the thread computes some meanwhile. A status other than SP_OK ends the wait, and the

@@ -135,8 +135,11 @@ void Run::submit(const On &on, Start start, CompletionList &to, nb::handle pytho
     list = to.list;
     future = python_future.ptr();
     auto link = std::make_unique<RunLink>();
-    on.check_call(unlocked(start));
-    watch(link.release()); /* from here on other threads may finish the run */
+    const sp_status submitted = unlocked_wait(start);
+    /* From here on other threads may finish the run. One that has begun before a handler raised
+     * uses the arrays. */
+    if (handle.bits != 0) watch(link.release());
+    on.check_call(submitted);
 }
 
 sp_status Run::wait(nb::handle timeout) const

@@ -366,6 +366,15 @@ def seconds_of(call):
     return time.monotonic() - begin
 
 
+def test_a_submit_to_a_full_queue_ends(held):
+    queue = streampool.BatchQueue(held.model, max_waiting=1)
+    first = queue.submit(VALUE)
+    assert best_of(lambda: queue.submit(VALUE)) <= LIMIT
+    held.open()
+    assert (first.result() == VALUE).all()
+    assert queue.statistics()["submitted"] == 1
+
+
 def test_a_wait_for_a_batch_ends():
     model = streampool.load(onnx_writer.long_running(256, 8))
     requests = [np.ones((8, 256), np.float32)] * 500

@@ -9,6 +9,8 @@
 #include "batch/batch_builder.h"
 #include "batch/batch_plans.h"
 #include "batch/batch_run.h"
+#include "device/thread_record.h"
+#include "device/wait.h"
 #include "runtime/runtime_state.h"
 
 #define MOST_WORKERS 64u
@@ -263,50 +265,79 @@ sp_status sp__batch_queue_line(const sp_rt_batch_queue *queue, sp_plan_entry *en
 
 /* ---- places ---- */
 
-static bool place_reserve_locked(sp_rt_batch_queue *queue) SP_REQUIRES(&queue->lock)
+/* Of one that has waited before, before those that wait. */
+static bool place_reserve_locked(sp_rt_batch_queue *queue, bool is_again) SP_REQUIRES(&queue->lock)
 {
-    const bool has_room =
-        queue->room.first == NULL && queue->waiting + queue->reserved < queue->options.max_waiting;
+    const bool has_room = (queue->room.first == NULL || is_again) &&
+                          queue->waiting + queue->reserved < queue->options.max_waiting;
     if (has_room) queue->reserved++;
     return has_room;
 }
 
-/* Until the waiter has a place, or its terms have lapsed and it has left. */
-static sp_status place_sleep(sp_rt_batch_queue *queue, sp_thread_waiter *waiter,
-                             const sp_run_terms *terms)
+/* False: the waiter has a place, or is about to. */
+static bool place_leave(sp_rt_batch_queue *queue, sp_thread_waiter *waiter)
 {
-    const uint64_t deadline = terms->deadline_ns != 0 ? terms->deadline_ns : SP_NO_DEADLINE;
+    sp_resume_list ready = {0};
+    if (!sp__wait_entry_claim(&waiter->entry)) return false;
+    sp_mutex_lock(&queue->lock);
+    sp__wait_queue_remove(&queue->room, &waiter->entry);
+    sp_mutex_unlock(&queue->lock);
+    /* Others may have queued behind it though there is room. */
+    if (!SP_PLANTED(room_blocked)) sp__batch_queue_settle(queue, &ready);
+    sp__resume_list_run(&ready);
+    return true;
+}
+
+/* Until the waiter has a place, or has left: since its terms have lapsed, or at ask_ns,
+ * SP_NOT_READY. */
+static sp_status place_sleep(sp_rt_batch_queue *queue, sp_thread_waiter *waiter,
+                             const sp_run_terms *terms, uint64_t ask_ns)
+{
+    const uint64_t own_ns = terms->deadline_ns != 0 ? terms->deadline_ns : SP_NO_DEADLINE;
+    const uint64_t until_ns = own_ns < ask_ns ? own_ns : ask_ns;
     while (sp_load_acquire(&waiter->is_resumed) == 0) {
         const bool has_lapsed = sp__run_terms_have_lapsed(terms);
-        if (has_lapsed && sp__wait_entry_claim(&waiter->entry)) {
-            sp_resume_list ready = {0};
-            sp_mutex_lock(&queue->lock);
-            sp__wait_queue_remove(&queue->room, &waiter->entry);
-            sp_mutex_unlock(&queue->lock);
-            /* Others may have queued behind it though there is room. */
-            if (!SP_PLANTED(room_blocked)) sp__batch_queue_settle(queue, &ready);
-            sp__resume_list_run(&ready);
-            return sp__run_terms_check(terms);
+        const bool must_leave =
+            has_lapsed || (ask_ns != SP_NO_DEADLINE && sp_clock_now() >= ask_ns);
+        if (must_leave && place_leave(queue, waiter)) {
+            return has_lapsed ? sp__run_terms_check(terms) : SP_NOT_READY;
         }
-        (void)sp_parker_park(waiter->parker, has_lapsed ? SP_NO_DEADLINE : deadline);
+        (void)sp_parker_park(waiter->parker, must_leave ? SP_NO_DEADLINE : until_ns);
     }
     sp_tsan_acquire(&waiter->is_resumed);
     return SP_OK;
 }
 
-static sp_status place_wait(sp_rt_batch_queue *queue, const sp_run_terms *terms)
+/* Until there is a place, or the thread's check is to be asked: SP_NOT_READY. */
+static sp_status place_wait_slice(sp_rt_batch_queue *queue, const sp_run_terms *terms,
+                                  bool is_again)
 {
     sp_thread_waiter waiter;
     SP_TRY(sp__thread_waiter_init(&waiter));
+    const uint64_t ask_ns = sp__wait_check_time(sp__thread_record());
     sp_mutex_lock(&queue->lock);
-    const bool has_place = place_reserve_locked(queue);
-    if (!has_place) sp__wait_queue_push(&queue->room, &waiter.entry);
+    const bool has_place = place_reserve_locked(queue, is_again);
+    if (!has_place && is_again) sp__wait_queue_push_front(&queue->room, &waiter.entry);
+    else if (!has_place) sp__wait_queue_push(&queue->room, &waiter.entry);
     sp_mutex_unlock(&queue->lock);
     if (has_place) return SP_OK;
     sp_cancel_listener listener = {.parker = waiter.parker};
     const bool listens = terms->token != NULL && sp__cancel_token_add(terms->token, &listener);
-    const sp_status status = place_sleep(queue, &waiter, terms);
+    const sp_status status = place_sleep(queue, &waiter, terms, ask_ns);
     if (listens) (void)sp__cancel_token_remove(terms->token, &listener);
+    return status;
+}
+
+/* While the check is asked the request is not among those that wait for a place: it may take long,
+ * and may submit to the queue. */
+static sp_status place_wait(sp_rt_batch_queue *queue, const sp_run_terms *terms)
+{
+    sp_status status = place_wait_slice(queue, terms, false);
+    while (status == SP_NOT_READY) {
+        SP_TRY(sp__wait_check_ask(sp__thread_record()));
+        SP_TRY(sp__run_terms_check(terms));
+        status = place_wait_slice(queue, terms, true);
+    }
     return status;
 }
 
@@ -314,7 +345,7 @@ sp_status sp__batch_queue_reserve(sp_rt_batch_queue *queue, bool may_wait,
                                   const sp_run_terms *terms)
 {
     sp_mutex_lock(&queue->lock);
-    const bool has_place = place_reserve_locked(queue);
+    const bool has_place = place_reserve_locked(queue, false);
     const bool is_refused = !has_place && (queue->options.refuse_when_full || !may_wait);
     const uint32_t most = queue->options.max_waiting;
     if (is_refused) queue->refused++;

@@ -212,6 +212,12 @@ bool sp__wait_has_check(const sp_thread_record *record)
     return record->check != NULL && !sp__thread_is_inside_callback(record);
 }
 
+uint64_t sp__wait_check_time(const sp_thread_record *record)
+{
+    return SP_UNLIKELY(sp__wait_has_check(record)) ? sp_clock_deadline(SP_CHECK_INTERVAL_NS)
+                                                   : SP_NO_DEADLINE;
+}
+
 /* Asks the program whether the wait goes on. What the check does may wait too: for that the access
  * is one that the thread has open, and there is no check. One that is set meanwhile is for then. */
 sp_status sp__wait_check_ask(sp_thread_record *record)

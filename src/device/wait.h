@@ -36,6 +36,8 @@ sp_status sp__point_wait_if_checked(sp_point point);
  * which it asks; with what it waits for given up meanwhile, or such that others do without it. */
 #define SP_CHECK_INTERVAL_NS 20000000
 bool sp__wait_has_check(const sp_thread_record *record);
+/* When a wait that begins now is to ask; SP_NO_DEADLINE: never, the thread has no check. */
+uint64_t sp__wait_check_time(const sp_thread_record *record);
 /* Calls the thread's check: SP_OK, the wait goes on. */
 sp_status sp__wait_check_ask(sp_thread_record *record);
 

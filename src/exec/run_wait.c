@@ -143,13 +143,6 @@ static void claim_pause(const sp_run_slots *slots, const sp_run_request *request
     else sp_thread_yield();
 }
 
-/* When a thread with a check is to ask it. */
-static uint64_t ask_time_of(const sp_thread_record *record)
-{
-    return SP_UNLIKELY(sp__wait_has_check(record)) ? sp_clock_deadline(SP_CHECK_INTERVAL_NS)
-                                                   : SP_NO_DEADLINE;
-}
-
 /* From a queue, or a claim, to a slot; or to the end of a batch that took the request; or out of
  * the queues: SP_TIMEOUT or SP_CANCELLED, when its terms have lapsed; SP_NOT_READY, at ask_ns. */
 static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool watches,
@@ -229,7 +222,7 @@ static sp_status thread_wait(sp_run_slots *slots, sp_run_request *request,
     if (*has_slot) return SP_OK;
     sp__run_slots_sweep(slots, request->terms.priority == SP_PRIORITY_HIGH, NULL);
     sp_delay_point();
-    return thread_sleep(slots, request, watches, yields, ask_time_of(record));
+    return thread_sleep(slots, request, watches, yields, sp__wait_check_time(record));
 }
 
 /* While the check is asked the request is in no queue: it may take long, and may run models. */

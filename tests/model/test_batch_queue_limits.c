@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include <streampool/storage.h>
 #include <streampool/stream.h>
 
 #include "base/thread.h"
@@ -128,6 +129,108 @@ TEST(more_places_let_waiting_submitters_in)
     slots_give(&held);
     for (uint32_t i = 0; i < 6; i++) sp_thread_join(&all[i].thread);
     queue_check_done(queue, 6);
+    CHECK_OK(sp_batch_queue_release(queue));
+    CHECK_OK(sp_model_release(model));
+}
+
+/* ---- threads with a check ---- */
+
+typedef struct place_check {
+    sp_batch_queue queue;
+    queued_row *row;  /* which each call submits, to be refused */
+    held_slots *held; /* are given at the last call; NULL: the wait is given up */
+    uint32_t last;
+    sp_atomic_u32 calls; /* orders nothing */
+} place_check;
+
+static sp_status check_place(void *ctx)
+{
+    place_check *self = ctx;
+    const sp_run_options at_once = {.timeout_ns = 1};
+    CHECK_STATUS(queued_row_submit_with(self->queue, &at_once, self->row), SP_TIMEOUT);
+    if (sp_fetch_add_relaxed(&self->calls, 1) + 1 != self->last) return SP_OK;
+    if (self->held == NULL) return SP_CANCELLED;
+    slots_give(self->held);
+    return SP_OK;
+}
+
+static sp_status submit_checked(place_check *check, queued_row *row)
+{
+    CHECK_OK(sp_thread_set_wait_check(check_place, check));
+    const sp_status status = queued_row_submit(check->queue, row);
+    CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+    return status;
+}
+
+TEST(a_check_ends_the_wait_of_a_submit_for_a_place)
+{
+    enum { MOST = 2 };
+    queued_row rows[MOST + 2];
+    const sp_model model = queue_model();
+    const sp_batch_queue queue = queue_open(model, &(sp_batch_queue_options){.max_waiting = MOST});
+    queued_rows_init(model, rows, 0, MOST + 2);
+    held_slots held = slots_hold(model);
+    place_check gives_up = {.queue = queue, .row = &rows[MOST + 1], .last = 2};
+    place_check gives = {.queue = queue, .row = &rows[MOST + 1], .held = &held, .last = 3};
+    queued_rows_submit(queue, rows, MOST);
+    CHECK_STATUS(submit_checked(&gives_up, &rows[MOST]), SP_CANCELLED);
+    CHECK_EQ_U64(sp_load_relaxed(&gives_up.calls), 2);
+    CHECK_EQ_U64(rows[MOST].future.bits, 0);
+    CHECK_OK(submit_checked(&gives, &rows[MOST]));
+    CHECK(sp_load_relaxed(&gives.calls) >= 3);
+    queued_rows_finish(rows, MOST + 1);
+    queue_check_done(queue, MOST + 1);
+    CHECK_OK(sp_batch_queue_release(queue));
+    CHECK_OK(sp_model_release(model));
+}
+
+typedef struct checked_submitter {
+    submitter s;
+    queued_row refused;
+    place_check check;
+} checked_submitter;
+
+static void submit_one_checked(void *arg)
+{
+    checked_submitter *c = arg;
+    c->check = (place_check){.queue = c->s.queue, .row = &c->refused};
+    CHECK_OK(submit_checked(&c->check, &c->s.row));
+    queued_row_finish(&c->s.row);
+}
+
+/* Each leaves the line to ask, and comes back, while others wait and come. */
+TEST(submitters_that_ask_their_checks_get_their_places)
+{
+    enum { EACH = 4 };
+    static checked_submitter asking[EACH];
+    static submitter others[EACH];
+    sp_atomic_u32 submitted = {0};
+    queued_row first;
+    const sp_model model = queue_model();
+    const sp_batch_queue queue = queue_open(model, &(sp_batch_queue_options){.max_waiting = 1});
+    queued_rows_init(model, &first, 0, 1);
+    for (uint32_t i = 0; i < EACH; i++) {
+        asking[i] = (checked_submitter){.s = {.queue = queue, .submitted = &submitted}};
+        others[i] = (submitter){.queue = queue, .submitted = &submitted};
+        queued_rows_init(model, &asking[i].s.row, 2 * i, 1);
+        queued_rows_init(model, &asking[i].refused, 2 * i, 1);
+        queued_rows_init(model, &others[i].row, 2 * i + 1, 1);
+    }
+    held_slots held = slots_hold(model);
+    queued_rows_submit(queue, &first, 1);
+    for (uint32_t i = 0; i < EACH; i++) {
+        CHECK_OK(sp_thread_create(&asking[i].s.thread, "asking", submit_one_checked, &asking[i]));
+        CHECK_OK(sp_thread_create(&others[i].thread, "submitter", submit_one, &others[i]));
+    }
+    for (uint32_t i = 0; i < EACH; i++) await_count(&asking[i].check.calls, 2);
+    CHECK_EQ_U64(sp_load_acquire(&submitted), 0);
+    slots_give(&held);
+    queued_rows_finish(&first, 1);
+    for (uint32_t i = 0; i < EACH; i++) {
+        sp_thread_join(&asking[i].s.thread);
+        sp_thread_join(&others[i].thread);
+    }
+    queue_check_done(queue, 1 + 2 * EACH);
     CHECK_OK(sp_batch_queue_release(queue));
     CHECK_OK(sp_model_release(model));
 }
