@@ -122,18 +122,26 @@ void Inferences::fail(size_t index, sp_status status)
     message = "requests[" + std::to_string(index) + "]: " + sp_last_error();
 }
 
-/* Requests are tuples and dicts, converted already where the model needs it: (values, named). */
-nb::list batch_inference(Model &model, const nb::list &requests)
+/* A request is a tuple and a dict, converted already where the model needs it. */
+std::unique_ptr<Call> call_of(Model &model, nb::handle request)
+{
+    const auto pair = nb::borrow<nb::tuple>(request);
+    auto call = std::make_unique<Call>(model);
+    if (!call->take_inputs(nb::cast<nb::tuple>(pair[0]), nb::cast<nb::dict>(pair[1]), true)) {
+        raise_type("an input is not of the model's dtype, or not contiguous");
+    }
+    call->take_outputs(nb::none());
+    return call;
+}
+
+nb::list batch_inference(Model &model, const nb::iterable &requests)
 {
     std::vector<std::unique_ptr<Call>> calls;
-    for (const nb::handle request : requests) {
-        const auto pair = nb::borrow<nb::tuple>(request);
-        auto call = std::make_unique<Call>(model);
-        if (!call->take_inputs(nb::cast<nb::tuple>(pair[0]), nb::cast<nb::dict>(pair[1]), true)) {
-            raise_type("an input is not of the model's dtype, or not contiguous");
-        }
-        call->take_outputs(nb::none());
-        calls.push_back(std::move(call));
+    try {
+        for (const nb::handle request : requests) calls.push_back(call_of(model, request));
+    } catch (nb::python_error &error) {
+        error.value().attr("add_note")(nb::str("of requests[{}]").format(calls.size()));
+        throw;
     }
     Inferences(model, calls).run();
     nb::list results;

@@ -90,8 +90,9 @@ def batch_inference(model: Model, requests: "typing.Iterable[typing.Any]") -> "l
     """Runs the model on many inputs, each an array, a sequence or a mapping, as batches.
 
     Returns the results in order, each as a call would. If one fails, all others are computed, and
-    its exception is raised.
+    its exception is raised. If one cannot be taken as inputs, none is computed. The exception
+    names the request in its message or in a note.
     """
     _require(model, "model", Model)
-    pairs = [convert(model.inputs, *_as_pair(request)) for request in list(requests)]
+    pairs = (convert(model.inputs, *_as_pair(request)) for request in list(requests))
     return [model._finish(result) for result in _core.batch_inference(model._core, pairs)]

@@ -89,6 +89,15 @@ def test_a_failure_of_one_request_is_raised():
         streampool.batch_inference(table, [np.float32([1])])
 
 
+@pytest.mark.parametrize("bad", [np.ones((2, 5), np.float32), np.ones((2, 4)) * 1e300, (), "rows", {"z": 1},
+                                 [np.ones((2, 4), np.float32)] * 2])
+def test_the_request_that_fails_is_named(linear, x, bad):
+    with pytest.raises((TypeError, ValueError)) as failure:
+        streampool.batch_inference(linear, [x, x, bad, x])
+    notes = getattr(failure.value, "__notes__", [])
+    assert sum("requests[2]" in text for text in [str(failure.value), *notes]) == 1
+
+
 def test_threads_share_a_queue(linear):
     queue = streampool.BatchQueue(linear)
     inputs = rows(31)
