@@ -46,6 +46,12 @@ static unsigned largest_cluster = MAX_BLOCKS; /* 1: the processor has none */
 static size_t memory_bytes;
 static block *current;
 static char *stacks;
+/* Stacks whose threads have ended and wait for other ones: a new context takes calls of the system.
+ */
+static struct {
+    jmp_buf at;
+    bool waits;
+} ended[MAX_THREADS];
 static jmp_buf scheduler;
 static const emulated_entry *running;
 static bool is_unordered; /* a thread did not wait for what it needs */
@@ -210,13 +216,24 @@ float __shfl_sync(unsigned, float value, int lane)
 
 static void thread_main()
 {
-    running->run();
-    current->threads[threadIdx.x].state = ENDED;
-    _longjmp(scheduler, 1);
+    for (;;) {
+        running->run();
+        thread *self = &current->threads[threadIdx.x];
+        auto *own = &ended[self - threads];
+        self->state = ENDED;
+        own->waits = true;
+        if (_setjmp(own->at) == 0) _longjmp(scheduler, 1);
+    }
 }
 
+/* On a stack that waits, or a new one: never on that of a thread that a failed launch has left. */
 static void thread_start(const thread *self)
 {
+    auto *own = &ended[self - threads];
+    if (own->waits) {
+        own->waits = false;
+        _longjmp(own->at, 1);
+    }
     ucontext_t context;
     getcontext(&context);
     context.uc_stack.ss_sp = stacks + (size_t)(self - threads) * STACK_BYTES;
