@@ -22,7 +22,8 @@ typedef struct sp_batch_queue {
 typedef struct sp_batch_queue_options {
     uint32_t max_batch; /* most requests of a batch, at most 64; 0: 64 */
     /* How long the oldest request waits for others. A full batch starts at once, and so do requests
-     * that no batch is made of. 0: not at all: requests gather only while others are computed. */
+     * that no batch is made of, and those of a full queue. 0: not at all: requests gather only
+     * while others are computed. */
     int64_t max_delay_ns;
     /* Batches in flight, at most 64; 0: as many as the device computes at the same time, 8 at most.
      * Of more than that the others wait for a run slot. */

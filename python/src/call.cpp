@@ -47,6 +47,16 @@ std::string shape_text(const int64_t *shape, uint32_t rank)
     return nb::repr(shape_tuple(shape, rank)).c_str();
 }
 
+/* Only the exceptions which say that there is no such buffer: not KeyboardInterrupt, say. */
+void clear_no_buffer()
+{
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
+        !PyErr_ExceptionMatches(PyExc_ValueError)) {
+        throw nb::python_error();
+    }
+    PyErr_Clear();
+}
+
 } // namespace
 
 Call::~Call()
@@ -78,8 +88,8 @@ void Call::take_input(uint32_t index, nb::handle value, bool is_raw, const char 
     Py_buffer *view = &views[index];
     sp_host_tensor *tensor = &inputs[index];
     if (PyObject_GetBuffer(value.ptr(), view, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
-        PyErr_Clear();
         view->obj = nullptr;
+        clear_no_buffer();
         *refused = tensor->name;
         return;
     }
@@ -162,12 +172,7 @@ void Call::hold(uint32_t place, nb::handle array)
 {
     Py_buffer *view = &views[view_count];
     if (PyObject_GetBuffer(array.ptr(), view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE) != 0) {
-        /* Only what says that there is no such buffer is replaced: not KeyboardInterrupt, say. */
-        if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
-            !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) {
-            throw nb::python_error();
-        }
-        PyErr_Clear();
+        clear_no_buffer();
         raise_type("output '%s' is no writable array: %s",
                    model->outputs[output_index[place]].name.c_str(), class_name(array).c_str());
     }

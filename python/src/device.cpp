@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 
+#include <unistd.h>
+
 #include <streampool/runtime.h>
 #include <streampool/storage.h>
 
@@ -118,13 +120,16 @@ class LeftCall
     /* Of the main thread: until the call has returned, or what a signal handler raises. */
     void wait()
     {
-        (void)wait_unlocked(-1, [&](int64_t timeout_ns) {
+        const pid_t caller = getpid();
+        const sp_status status = wait_unlocked(-1, [&](int64_t timeout_ns) {
+            if (getpid() != caller) return SP_FORKED; /* by a handler; the thread is not here */
             std::unique_lock<std::mutex> guard(state->lock);
             const auto timeout = std::chrono::nanoseconds(timeout_ns);
             return state->changed.wait_for(guard, timeout, [&] { return state->is_over; })
                        ? SP_OK
                        : SP_TIMEOUT;
         });
+        if (status != SP_OK) raise(status, "a forked child waits no more");
     }
     /* Once it is over. */
     void check_status() const

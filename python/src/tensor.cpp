@@ -341,8 +341,8 @@ void bind_tensor(nb::module_ &m)
         "shape; uses from any thread are ordered. Operators on Tensors, views and "
         "copies return at once, unless the stream is full; a number or an array beside "
         "one may wait for memory that earlier commands use. They raise TypeError (other objects, "
-        "numbers that a dtype "
-        "lacks), ValueError (shapes, axes, dtypes that differ), IndexError, Error "
+        "a float beside integers), OverflowError (integers that a dtype lacks), ValueError "
+        "(shapes, axes, dtypes that differ), IndexError, Error "
         "(an operator has no kernel for a dtype), MemoryError; what reads elements "
         "also raises the Error that a command has failed with.");
     c.def(

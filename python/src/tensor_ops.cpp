@@ -19,6 +19,28 @@ namespace py
 namespace
 {
 
+[[noreturn]] void raise_out_of_range(nb::handle number, sp_dtype dtype)
+{
+    PyErr_Format(PyExc_OverflowError, "%R does not fit a tensor of dtype %s", number.ptr(),
+                 dtype_name(dtype));
+    throw nb::python_error();
+}
+
+/* NumPy before 2 wraps integers around. */
+nb::object array_of_number(nb::handle number, sp_dtype staged, sp_dtype dtype)
+{
+    nb::object array;
+    try {
+        array = numpy_array(number, staged);
+    } catch (nb::python_error &error) {
+        if (!error.matches(PyExc_OverflowError)) throw;
+    }
+    const bool is_exact =
+        array.is_valid() && (dtype <= SP_BF16 || nb::object(array.attr("item")()).equal(number));
+    if (!is_exact) raise_out_of_range(number, dtype);
+    return array;
+}
+
 /* A number as a tensor of rank 0 with the dtype of the other operand. A float for a tensor of
  * integers, and an integer out of their range, are refused: the result would lose them. */
 TensorObject scalar_of(nb::handle number, const Tensor &like)
@@ -29,13 +51,7 @@ TensorObject scalar_of(nb::handle number, const Tensor &like)
         raise_type("a float does not fit a tensor of dtype %s", dtype_name(info.dtype));
     }
     const sp_dtype staged = info.dtype == SP_BF16 ? SP_F32 : info.dtype;
-    const nb::object array = numpy_array(number, staged);
-    /* NumPy before 2 wraps integers around. */
-    if (!is_float && !nb::object(array.attr("item")()).equal(number)) {
-        PyErr_Format(PyExc_OverflowError, "%R does not fit a tensor of dtype %s", number.ptr(),
-                     dtype_name(info.dtype));
-        throw nb::python_error();
-    }
+    const nb::object array = array_of_number(number, staged, info.dtype);
     Py_buffer buffer;
     sp_tensor handle, cast;
     if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw nb::python_error();

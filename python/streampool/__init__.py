@@ -5,7 +5,12 @@
     y = model(x)                # from any thread
     future = model.submit(x)    # future.result(), or await future
 """
+import _thread
 import typing
+
+# _core tells by itself before Python 3.13, which runs the entry of an extension in the main interpreter.
+if hasattr(_thread, "_is_main_interpreter") and not _thread._is_main_interpreter():
+    raise ImportError("streampool does not work in a subinterpreter: import it in the main one")
 
 from . import _core
 from ._errors import Error, Status

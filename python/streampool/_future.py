@@ -4,7 +4,9 @@
 A thread of the library only pushes a finished run to a list. Of a run that was submitted in an event
 loop, the loop drains the list, many runs at one wake-up; of others a thread of its own.
 """
+import _thread
 import atexit
+import collections
 import concurrent.futures
 import functools
 import logging
@@ -48,15 +50,29 @@ def _running_loop():
     return None if _get_running_loop is None else _get_running_loop()
 
 
+class _Condition(_thread.RLock):
+    """threading.Condition, but entered and left by C code: an exception of a signal handler cannot
+    end the entry with the lock taken."""
+
+    def __init__(self):
+        self._waiters = collections.deque()
+
+    wait = threading.Condition.wait
+    wait_for = threading.Condition.wait_for
+    notify = threading.Condition.notify
+    notify_all = threading.Condition.notify_all
+
+
 class Future(concurrent.futures.Future):
     """The result of a submitted run: a future of concurrent.futures that can also be awaited.
 
     The run is in flight from the start, so cancel() is a request: it returns False, and the future
-    ends with CancelledError if it came in time.
+    ends with CancelledError if it came in time, as the exception of the run: cancelled() is False.
     """
 
     def __init__(self, run, finish):
         super().__init__()
+        self._condition = _Condition()
         self._run = run
         self._finish = finish
         self.set_running_or_notify_cancel()
@@ -79,9 +95,21 @@ class Future(concurrent.futures.Future):
                 self.set_result(value)
             else:
                 self.set_exception(value)
-        except concurrent.futures.InvalidStateError:  # set by another thread
-            pass
+        except concurrent.futures.InvalidStateError:  # set by another thread, or a call that was ended
+            self._invoke_callbacks()
         self._run.forget()  # not before: an exception of a signal handler may end this call anywhere
+
+    def _invoke_callbacks(self):
+        """Of the base class, too: calls each once, and keeps none."""
+        while self._done_callbacks:
+            try:
+                callback = self._done_callbacks.pop(0)
+            except IndexError:  # another thread was first
+                break
+            try:
+                callback(self)
+            except Exception:
+                logging.getLogger("concurrent.futures").exception("exception calling callback for %r", self)
 
     def _wait(self, timeout):
         """Waits in the library, which needs no other thread to complete the future."""
@@ -185,7 +213,9 @@ def start_drainer():
             thread = threading.Thread(target=_drain_until_the_end, name="streampool", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:
+            except RuntimeError as error:
+                if not str(error).startswith("can't "):  # of a signal handler
+                    raise
                 return
             _drainer = thread
 
@@ -241,8 +271,7 @@ def _list_of_loop(loop):
     start_drainer()  # for runs that outlive the loop
     completions = _core.CompletionList()
     reader = _Reader(completions)
-    # The rest is completed by the drainer.
-    weakref.finalize(reader, completions.forward, _core.default_list).atexit = False
+    weakref.finalize(reader, _leave_loop, completions, weakref.ref(loop)).atexit = False
     try:
         loop.add_reader(completions.fileno(), reader)
     except NotImplementedError:  # a loop without file descriptors
@@ -251,6 +280,17 @@ def _list_of_loop(loop):
     _loop_lists[loop] = completions
     _newest = weakref.ref(loop, _forget), completions
     return completions
+
+
+def _leave_loop(completions, loop):
+    """The loop is closed, or gone; the drainer completes the rest."""
+    completions.forward(_core.default_list)
+    global _newest
+    closed = loop()
+    if closed is not None:
+        _loop_lists.pop(closed, None)
+        if _newest[1] is completions:
+            _newest = None, None
 
 
 def _forget(loop):

@@ -259,3 +259,18 @@ def test_calls_leave_no_references(linear, two, x):
         gc.collect()
         after = sys.getrefcount(x), sys.getrefcount(a), sys.getrefcount(out)
         assert all(late <= early + 2 for early, late in zip(before, after)), call
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="no __buffer__ of Python before 3.12")
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError, ZeroDivisionError])
+def test_what_a_buffer_raises_is_not_lost(linear, x, kind):
+    class Raises:
+        def __buffer__(self, flags):
+            raise kind
+
+        def __array__(self, *_, **__):
+            return x
+
+    for call in (linear, linear.submit, lambda value: linear.run(value)):
+        with pytest.raises(kind):
+            call(Raises())

@@ -165,6 +165,22 @@ def test_closed_loops_leave_no_descriptors(linear, x):
     assert not streampool._future._loop_lists and streampool._future._newest == (None, None)
 
 
+def test_futures_and_closed_loops_that_are_kept_hold_no_descriptors(linear, x):
+    kept = []
+
+    async def main():
+        future = linear.submit(x)
+        await future
+        kept.append((future, asyncio.get_running_loop()))
+
+    asyncio.run(main())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(30):
+        asyncio.run(main())
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_loops_in_several_threads(linear, x):
     expected = linear(x).tobytes()
     wrong = []

@@ -62,6 +62,26 @@ print(in_child(lambda: os._exit(ended.result().shape == (2, 3))))
     assert out == "1\n"
 
 
+@pytest.mark.parametrize("wait", ["streampool.synchronize(device)", "device.close()"])
+def test_a_wait_that_a_handler_forks_in_ends_in_the_child(wait):
+    assert run_python(f"""
+import os, signal, numpy as np, streampool
+device = streampool.Device("null")
+value = streampool.tensor(np.ones((512, 512), np.float32), device=device)
+for _ in range(150):
+    value = value @ value
+children = []
+signal.signal(signal.SIGALRM, lambda *_: children.append(os.fork()))
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+try:
+    {wait}
+    assert children and children[0] != 0
+    print(os.waitpid(children[0], 0)[1])
+except streampool.Error as error:
+    os._exit(0 if children == [0] and error.status == streampool.Status.FORKED else 1)
+""", timeout=60) == "0\n"
+
+
 def test_the_child_exits_in_order_while_threads_of_the_parent_run():
     out = run_python(PREPARE + """
 import sys, threading

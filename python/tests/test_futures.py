@@ -12,7 +12,7 @@ import pytest
 
 import onnx_writer
 import streampool
-from conftest import VALUE, Held
+from conftest import VALUE, Held, run_python
 from together import together
 
 
@@ -212,3 +212,43 @@ def test_a_submit_that_fails_keeps_no_future(linear):
         with pytest.raises(ValueError):
             linear.submit(np.zeros((2, 5), np.float32))
     assert futures() <= before
+
+
+def test_each_callback_is_called_once_whatever_ends_the_calls(linear, x):
+    """Of an exception of a signal handler, the rest is called by who finds the future again."""
+    class Ends(BaseException):
+        pass
+
+    calls, future = [], linear.submit(x)
+    concurrent.futures.wait([future])
+    other = type(future)(future._run, future._finish)
+
+    def end(_):
+        calls.append("ends")
+        raise Ends
+
+    for callback in (lambda _: calls.append(1), end, lambda _: calls.append(2)):
+        other.add_done_callback(callback)
+    with pytest.raises(Ends):
+        other.set_result(None)
+    other._invoke_callbacks()
+    assert calls == [1, "ends", 2]
+
+
+def test_only_a_thread_that_cannot_be_started_is_done_without():
+    out = run_python("""
+import threading, numpy as np, onnx_writer, streampool
+model, x = streampool.load(onnx_writer.linear()), np.ones((2, 4), np.float32)
+start = threading.Thread.start
+for message in ("can't start new thread", "of a handler"):
+    def fail(self):
+        raise RuntimeError(message)
+    threading.Thread.start = fail
+    try:
+        print(model.submit(x).done())
+    except RuntimeError as error:
+        print(error)
+threading.Thread.start = start
+print(model.submit(x).result().shape)
+""")
+    assert out == "True\nof a handler\n(2, 3)\n"

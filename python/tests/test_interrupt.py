@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """KeyboardInterrupt: waits end soon, a run that computes finishes first."""
+import concurrent.futures
 import signal
 import threading
 import time
@@ -373,6 +374,41 @@ def test_a_submit_to_a_full_queue_ends(held):
     held.open()
     assert (first.result() == VALUE).all()
     assert queue.statistics()["submitted"] == 1
+
+
+def futures_are_completed_whatever_handlers_raise():
+    class Late(Exception):
+        pass
+
+    def late(*_):
+        raise Late
+
+    def use():
+        while True:
+            model.submit(x).result()
+
+    model, x = streampool.load(onnx_writer.linear()), np.ones((2, 4), np.float32)
+    signal.signal(signal.SIGALRM, late)
+    for turn in range(300):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0002 + turn % 50 * 1e-5)
+            use()
+        except Late:
+            pass
+        calls = []
+        future = model.submit(x)
+        future.add_done_callback(calls.append)
+        assert concurrent.futures.wait([future], timeout=20).done
+        while not calls:  # the callback comes after the result
+            time.sleep(0)
+
+
+def test_futures_are_completed_whatever_handlers_raise():
+    assert run_python("""
+import test_interrupt
+test_interrupt.futures_are_completed_whatever_handlers_raise()
+print("all")
+""", timeout=100) == "all\n"
 
 
 def test_a_wait_for_a_batch_ends():

@@ -207,7 +207,7 @@ def test_the_defaults_of_a_signature_leave_attributes_out():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_numbers_that_do_not_fit_are_refused():
     for dtype, number in (("int8", 300), ("uint8", -1), ("int64", 2**63), ("bool", 2), ("float32", 10**400)):
-        with pytest.raises(OverflowError):
+        with pytest.raises(OverflowError, match=f"does not fit a tensor of dtype {dtype}"):
             tensor(np.zeros(1, dtype)) + number
     assert (tensor(np.int8([1])) + -128).tolist() == [-127]
     assert (tensor(np.uint64([0])) + (2**64 - 1)).tolist() == [2**64 - 1]

@@ -265,11 +265,25 @@ sp_status sp__batch_queue_line(const sp_rt_batch_queue *queue, sp_plan_entry *en
 
 /* ---- places ---- */
 
-/* Of one that has waited before, before those that wait. */
-static bool place_reserve_locked(sp_rt_batch_queue *queue, bool is_again) SP_REQUIRES(&queue->lock)
+/* A thread in `room`. */
+typedef struct place_waiter {
+    sp_thread_waiter thread;
+    uint64_t arrived_ns; /* at the queue: one that has left to ask its check keeps its turn */
+} place_waiter;
+
+static bool place_precedes(const sp_wait_entry *entry, const sp_wait_entry *other)
 {
-    const bool has_room = (queue->room.first == NULL || is_again) &&
-                          queue->waiting + queue->reserved < queue->options.max_waiting;
+    return SP_CONTAINER_OF(entry, const place_waiter, thread.entry)->arrived_ns <=
+           SP_CONTAINER_OF(other, const place_waiter, thread.entry)->arrived_ns;
+}
+
+/* Not before threads that wait. */
+static bool place_reserve_locked(sp_rt_batch_queue *queue, const sp_wait_entry *again)
+    SP_REQUIRES(&queue->lock)
+{
+    const sp_wait_entry *first = queue->room.first;
+    const bool is_turn = first == NULL || (again != NULL && place_precedes(again, first));
+    const bool has_room = is_turn && queue->waiting + queue->reserved < queue->options.max_waiting;
     if (has_room) queue->reserved++;
     return has_room;
 }
@@ -310,20 +324,21 @@ static sp_status place_sleep(sp_rt_batch_queue *queue, sp_thread_waiter *waiter,
 
 /* Until there is a place, or the thread's check is to be asked: SP_NOT_READY. */
 static sp_status place_wait_slice(sp_rt_batch_queue *queue, const sp_run_terms *terms,
-                                  bool is_again)
+                                  uint64_t arrived_ns, bool is_again)
 {
-    sp_thread_waiter waiter;
-    SP_TRY(sp__thread_waiter_init(&waiter));
+    place_waiter waiter = {.arrived_ns = arrived_ns};
+    sp_wait_entry *entry = &waiter.thread.entry;
+    SP_TRY(sp__thread_waiter_init(&waiter.thread));
     const uint64_t ask_ns = sp__wait_check_time(sp__thread_record());
     sp_mutex_lock(&queue->lock);
-    const bool has_place = place_reserve_locked(queue, is_again);
-    if (!has_place && is_again) sp__wait_queue_push_front(&queue->room, &waiter.entry);
-    else if (!has_place) sp__wait_queue_push(&queue->room, &waiter.entry);
+    const bool has_place = place_reserve_locked(queue, is_again ? entry : NULL);
+    if (!has_place && is_again) sp__wait_queue_return(&queue->room, entry, place_precedes);
+    else if (!has_place) sp__wait_queue_push(&queue->room, entry);
     sp_mutex_unlock(&queue->lock);
     if (has_place) return SP_OK;
-    sp_cancel_listener listener = {.parker = waiter.parker};
+    sp_cancel_listener listener = {.parker = waiter.thread.parker};
     const bool listens = terms->token != NULL && sp__cancel_token_add(terms->token, &listener);
-    const sp_status status = place_sleep(queue, &waiter, terms, ask_ns);
+    const sp_status status = place_sleep(queue, &waiter.thread, terms, ask_ns);
     if (listens) (void)sp__cancel_token_remove(terms->token, &listener);
     return status;
 }
@@ -332,11 +347,12 @@ static sp_status place_wait_slice(sp_rt_batch_queue *queue, const sp_run_terms *
  * and may submit to the queue. */
 static sp_status place_wait(sp_rt_batch_queue *queue, const sp_run_terms *terms)
 {
-    sp_status status = place_wait_slice(queue, terms, false);
+    const uint64_t arrived_ns = sp_clock_now();
+    sp_status status = place_wait_slice(queue, terms, arrived_ns, false);
     while (status == SP_NOT_READY) {
         SP_TRY(sp__wait_check_ask(sp__thread_record()));
         SP_TRY(sp__run_terms_check(terms));
-        status = place_wait_slice(queue, terms, true);
+        status = place_wait_slice(queue, terms, arrived_ns, true);
     }
     return status;
 }
@@ -345,7 +361,7 @@ sp_status sp__batch_queue_reserve(sp_rt_batch_queue *queue, bool may_wait,
                                   const sp_run_terms *terms)
 {
     sp_mutex_lock(&queue->lock);
-    const bool has_place = place_reserve_locked(queue, false);
+    const bool has_place = place_reserve_locked(queue, NULL);
     const bool is_refused = !has_place && (queue->options.refuse_when_full || !may_wait);
     const uint32_t most = queue->options.max_waiting;
     if (is_refused) queue->refused++;

@@ -196,7 +196,9 @@ static bool timer_set_locked(sp_rt_batch_queue *queue, uint64_t opens_ns) SP_REQ
 
 static sp_batch_group *group_open_locked(sp_rt_batch_queue *queue) SP_REQUIRES(&queue->lock)
 {
-    gate_poll poll = {.is_open = queue->options.max_delay_ns == 0 || queue->is_released,
+    /* No request comes to a full queue before one starts. */
+    const bool is_full = queue->waiting >= queue->options.max_waiting;
+    gate_poll poll = {.is_open = queue->options.max_delay_ns == 0 || queue->is_released || is_full,
                       .opens_ns = SP_NO_DEADLINE};
     if (!poll.is_open) poll.now = sp_clock_now();
     sp_batch_group *group = group_next_locked(queue, &poll);

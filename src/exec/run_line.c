@@ -164,12 +164,25 @@ static sp_wait_queue *queue_of(sp_run_flow *flow, bool has_thread, uint32_t prio
     return has_thread ? &flow->threads[priority] : &flow->submitted[priority];
 }
 
-static void group_add(sp_run_request *request, bool is_oldest)
+/* Of one that has waited before, which is not put behind those of the same moment. */
+static bool has_arrived_before(const sp_run_request *request, const sp_run_request *other)
+{
+    return request->queued_ns <= other->queued_ns;
+}
+
+static bool entry_precedes(const sp_wait_entry *entry, const sp_wait_entry *other)
+{
+    return has_arrived_before(SP_CONTAINER_OF(entry, const sp_run_request, entry),
+                              SP_CONTAINER_OF(other, const sp_run_request, entry));
+}
+
+static void group_add(sp_run_request *request, bool is_again)
 {
     sp_run_group *group = request->group;
     if (group == NULL) return;
     if (group->end == NULL) group->end = &group->first;
-    sp_run_request **link = is_oldest ? &group->first : group->end;
+    sp_run_request **link = is_again ? &group->first : group->end;
+    while (*link != NULL && !has_arrived_before(request, *link)) link = &(*link)->group_next;
     request->group_next = *link;
     request->group_link = link;
     *link = request;
@@ -237,18 +250,18 @@ static void watcher_leave_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
     sp_fetch_sub_seq_cst(&slots->free.word, SP_RUN_WATCHED);
 }
 
-void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool is_oldest)
+void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool is_again)
 {
     const bool has_thread = sp__run_request_has_thread(request);
     sp_run_flow *flow = flow_of(slots, &request->terms);
     if (request->queued_ns == 0) request->queued_ns = sp_clock_now();
     if (flow->queued++ == 0) flow_list_locked(slots, flow);
     sp_wait_queue *queue = queue_of(flow, has_thread, request->terms.priority);
-    if (is_oldest) sp__wait_queue_push_front(queue, &request->entry);
+    if (is_again) sp__wait_queue_return(queue, &request->entry, entry_precedes);
     else sp__wait_queue_push(queue, &request->entry);
-    group_add(request, is_oldest);
+    group_add(request, is_again);
     if (is_urgent(request)) urgent_add_locked(slots);
-    request->watches = has_thread && !is_oldest && slots->watcher == NULL;
+    request->watches = has_thread && !is_again && slots->watcher == NULL;
     if (request->watches) watcher_set_locked(slots, request);
 }
 

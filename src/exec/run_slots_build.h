@@ -49,9 +49,9 @@ void sp__run_slots_note_deserted(sp_run_slots *slots);
 
 /* ---- run_line.c ---- */
 
-/* Adds the request to its queue, as the newest one or the oldest. A new thread becomes the watcher,
- * if there is none. */
-void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool is_oldest)
+/* Adds the request to its queue, as the newest one or, `is_again`, where it was. A new thread
+ * becomes the watcher, if there is none. */
+void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool is_again)
     SP_REQUIRES(&slots->lock);
 /* The request that is next and may have a slot, of those with a thread or of the others; NULL:
  * there is none. It is out of its queue and counted. */

@@ -191,7 +191,7 @@ static bool may_claim_locked(const sp_run_slots *slots, const sp_run_terms *term
 }
 
 /* *has_slot, or the request is queued, perhaps as the watcher, or claims a slot. One that was
- * queued before is not refused, and is the oldest. Errors: SP_BUSY. */
+ * queued before is not refused, and keeps its place. Errors: SP_BUSY. */
 static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool is_again,
                               bool *has_slot, bool *watches)
 {

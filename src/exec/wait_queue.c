@@ -47,9 +47,11 @@ void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry)
     entry_push(queue, entry, SP_PLANTED(newest_first) ? &queue->first : queue->end);
 }
 
-void sp__wait_queue_push_front(sp_wait_queue *queue, sp_wait_entry *entry)
+void sp__wait_queue_return(sp_wait_queue *queue, sp_wait_entry *entry, sp_wait_order *precedes)
 {
-    entry_push(queue, entry, &queue->first);
+    sp_wait_entry **link = &queue->first;
+    while (*link != NULL && !precedes(entry, *link)) link = &(*link)->next;
+    entry_push(queue, entry, link);
 }
 
 sp_wait_entry *sp__wait_queue_pop(sp_wait_queue *queue)

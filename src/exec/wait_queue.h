@@ -52,8 +52,10 @@ typedef struct sp_wait_queue {
 
 void sp__wait_queue_init(sp_wait_queue *queue);
 void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry);
-/* As if it had waited longest. */
-void sp__wait_queue_push_front(sp_wait_queue *queue, sp_wait_entry *entry);
+/* Whether the first one has arrived before the second one. */
+typedef bool sp_wait_order(const sp_wait_entry *entry, const sp_wait_entry *other);
+/* To its old place, of one that has left the queue: before the first one that it precedes. */
+void sp__wait_queue_return(sp_wait_queue *queue, sp_wait_entry *entry, sp_wait_order *precedes);
 /* The oldest entry that is not cancelled; the caller resumes it. NULL: none. */
 SP_NODISCARD sp_wait_entry *sp__wait_queue_pop(sp_wait_queue *queue);
 /* As a pop, of an entry anywhere in the queue: false if it is cancelled. */

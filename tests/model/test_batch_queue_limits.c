@@ -9,6 +9,7 @@
 #include <streampool/stream.h>
 
 #include "base/thread.h"
+#include "batch/batch_queue.h"
 
 #define LONG_NS INT64_C(3600000000000) /* longer than any test */
 
@@ -231,6 +232,69 @@ TEST(submitters_that_ask_their_checks_get_their_places)
         sp_thread_join(&others[i].thread);
     }
     queue_check_done(queue, 1 + 2 * EACH);
+    CHECK_OK(sp_batch_queue_release(queue));
+    CHECK_OK(sp_model_release(model));
+}
+
+static void queue_await_room_wanted(sp_batch_queue handle)
+{
+    sp_rt_batch_queue *queue;
+    REQUIRE_OK(sp__batch_queue_hold(handle, &queue));
+    for (bool is_wanted = false; !is_wanted; sp_thread_yield()) {
+        sp_mutex_lock(&queue->lock);
+        is_wanted = queue->room.first != NULL;
+        sp_mutex_unlock(&queue->lock);
+    }
+    sp__batch_queue_drop(queue);
+}
+
+TEST(a_submitter_that_asks_its_check_does_not_overtake)
+{
+    static submitter older;
+    static checked_submitter asking;
+    sp_atomic_u32 submitted = {0};
+    queued_row first;
+    const sp_model model = queue_model();
+    sp_batch_queue_options options = {.max_waiting = 1};
+    const sp_batch_queue queue = queue_open(model, &options);
+    older = (submitter){.queue = queue, .submitted = &submitted};
+    asking = (checked_submitter){.s = {.queue = queue, .submitted = &submitted}};
+    queued_rows_init(model, &first, 0, 1);
+    queued_rows_init(model, &older.row, 1, 1);
+    queued_rows_init(model, &asking.s.row, 2, 1);
+    queued_rows_init(model, &asking.refused, 3, 1);
+    held_slots held = slots_hold(model);
+    queued_rows_submit(queue, &first, 1);
+    CHECK_OK(sp_thread_create(&older.thread, "older", submit_one, &older));
+    queue_await_room_wanted(queue);
+    CHECK_OK(sp_thread_create(&asking.s.thread, "asking", submit_one_checked, &asking));
+    await_count(&asking.check.calls, 2);
+    options.max_waiting = 2; /* a place for one of them */
+    CHECK_OK(sp_batch_queue_configure(queue, &options));
+    await_count(&submitted, 1); /* the older one counts itself, the other one does not */
+    slots_give(&held);
+    queued_rows_finish(&first, 1);
+    sp_thread_join(&older.thread);
+    sp_thread_join(&asking.s.thread);
+    queue_check_done(queue, 3);
+    CHECK_OK(sp_batch_queue_release(queue));
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(a_full_queue_waits_for_no_others)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    queued_row rows[8];
+    const sp_model model = queue_model();
+    const sp_batch_queue_options options = {.max_delay_ns = LONG_NS, .max_waiting = 4};
+    const sp_batch_queue queue = queue_open(model, &options);
+    queued_rows_init(model, rows, 0, 8);
+    queued_rows_submit(queue, rows, 3);
+    CHECK_STATUS(sp_future_wait_for(rows[0].future, 1000000), SP_TIMEOUT);
+    queued_rows_submit(queue, rows + 3, 5);
+    CHECK_OK(sp_batch_queue_flush(queue));
+    queued_rows_finish(rows, 8);
+    queue_check_done(queue, 8);
     CHECK_OK(sp_batch_queue_release(queue));
     CHECK_OK(sp_model_release(model));
 }

@@ -327,6 +327,51 @@ TEST(a_wait_for_a_slot_is_given_up_or_goes_on)
     }
 }
 
+typedef struct slot_waiter {
+    slots_world *world;
+    bool asks;
+    sp_atomic_u32 calls, turn; /* of the check; pairs: written before the thread ends */
+    sp_atomic_u32 *turns;
+    sp_thread thread;
+} slot_waiter;
+
+static sp_status count_call(void *ctx)
+{
+    sp_fetch_add_acq_rel((sp_atomic_u32 *)ctx, 1);
+    return SP_OK;
+}
+
+static void wait_for_turn(void *arg)
+{
+    slot_waiter *self = arg;
+    if (self->asks) CHECK_OK(sp_thread_set_wait_check(count_call, &self->calls));
+    CHECK_OK(sp__run_slots_acquire(&self->world->slots, NULL));
+    sp_store_release(&self->turn, sp_fetch_add_acq_rel(self->turns, 1));
+    sp__wait_entry_resume(sp__run_slots_release(&self->world->slots, NULL));
+    if (self->asks) CHECK_OK(sp_thread_set_wait_check(NULL, NULL));
+}
+
+TEST(a_thread_that_asks_its_check_does_not_overtake)
+{
+    slots_world w;
+    sp_atomic_u32 turns = {0};
+    slot_waiter waiters[3] = {{.world = &w}, {.world = &w, .asks = true}, {.world = &w}};
+    world_begin(&w, 1);
+    CHECK_OK(sp__run_slots_acquire(&w.slots, NULL));
+    for (uint32_t i = 0; i < 3; i++) {
+        waiters[i].turns = &turns;
+        CHECK_OK(sp_thread_create(&waiters[i].thread, "waiter", wait_for_turn, &waiters[i]));
+        while (sp_load_acquire(&waiters[1].calls) < 2 && sp__run_slots_waiting(&w.slots) != i + 1) {
+            sp_thread_yield();
+        }
+    }
+    while (sp_load_acquire(&waiters[1].calls) < 3) sp_thread_yield();
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, NULL));
+    for (uint32_t i = 0; i < 3; i++) sp_thread_join(&waiters[i].thread);
+    CHECK_EQ_U64(sp_load_acquire(&waiters[0].turn), 0);
+    world_end(&w, 1);
+}
+
 /* ---- submitted runs ---- */
 
 typedef struct submitted_run {
