@@ -83,11 +83,13 @@ class Future(concurrent.futures.Future):
         if outcome is None:
             return
         is_ok, value = outcome
+        raised = None
         try:
             if is_ok:
                 value = self._finish(value)
         except Exception as error:
             is_ok, value = False, error
+            raised = error
         if not is_ok and getattr(value, "status", None) == Status.CANCELLED:
             value = concurrent.futures.CancelledError(str(value))
         try:
@@ -97,7 +99,11 @@ class Future(concurrent.futures.Future):
                 self.set_exception(value)
         except concurrent.futures.InvalidStateError:  # set by another thread, or a call that was ended
             self._invoke_callbacks()
+        else:
+            raised = None
         self._run.forget()  # not before: an exception of a signal handler may end this call anywhere
+        if raised is not None and threading.current_thread() is threading.main_thread():
+            raise raised  # perhaps of a signal handler: the future does not have it
 
     def _invoke_callbacks(self):
         """Of the base class, too: calls each once, and keeps none."""
@@ -200,24 +206,37 @@ def _drain_until_the_end():
             _log.exception("exception in a callback of a future")
 
 
+def _make_drainer(is_made):
+    """In a thread without signal handlers: what one raises in Thread.start() may end the new thread."""
+    global _drainer
+    try:
+        with _lock:
+            if _drainer is None and not _is_ending:
+                thread = threading.Thread(target=_drain_until_the_end, name="streampool", daemon=True)
+                thread.start()
+                _drainer = thread
+    except RuntimeError:  # no thread can be started
+        pass
+    finally:
+        is_made.release()
+
+
 def start_drainer():
     """Starts the thread that completes futures, unless it runs.
 
     From Python 3.12 on none can be started once the main thread has ended.
     """
-    global _drainer
     if _drainer is not None or _is_ending:
         return
-    with _lock:
-        if _drainer is None:
-            thread = threading.Thread(target=_drain_until_the_end, name="streampool", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:
-                if not str(error).startswith("can't "):  # of a signal handler
-                    raise
-                return
-            _drainer = thread
+    is_made = _thread.allocate_lock()
+    is_made.acquire()
+    try:
+        _thread.start_new_thread(_make_drainer, (is_made,))
+    except RuntimeError as error:
+        if not str(error).startswith("can't "):  # of a signal handler
+            raise
+        return
+    is_made.acquire()
 
 
 def has_drainer():

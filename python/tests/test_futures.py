@@ -237,18 +237,22 @@ def test_each_callback_is_called_once_whatever_ends_the_calls(linear, x):
 
 def test_only_a_thread_that_cannot_be_started_is_done_without():
     out = run_python("""
-import threading, numpy as np, onnx_writer, streampool
+import _thread, threading, numpy as np, onnx_writer, streampool
 model, x = streampool.load(onnx_writer.linear()), np.ones((2, 4), np.float32)
-start = threading.Thread.start
+start, start_new = threading.Thread.start, _thread.start_new_thread
+def fail(*_):
+    raise RuntimeError(message)
+message = "no thread"
+threading.Thread.start = fail
+print(model.submit(x).done())
+threading.Thread.start = start
+_thread.start_new_thread = fail
 for message in ("can't start new thread", "of a handler"):
-    def fail(self):
-        raise RuntimeError(message)
-    threading.Thread.start = fail
     try:
         print(model.submit(x).done())
     except RuntimeError as error:
         print(error)
-threading.Thread.start = start
-print(model.submit(x).result().shape)
+_thread.start_new_thread = start_new
+print(model.submit(x).result().shape, streampool._future.has_drainer())
 """)
-    assert out == "True\nof a handler\n(2, 3)\n"
+    assert out == "True\nTrue\nof a handler\n(2, 3) True\n"

@@ -306,9 +306,10 @@ def a_call_that_waits_for_values_finishes_on_a_model_that_is_closed():
         for _ in range(100):
             value = value @ value
         trips = value[0, 0].cast("int64")  # which the run waits for
+        three = streampool.tensor(np.float32([3]))
         signal.signal(signal.SIGALRM, lambda *_: model.close())
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
-        result = model(trips, streampool.tensor(np.float32([3])))
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        result = model(trips, three)
         with pytest.raises(streampool.Error, match="closed"):
             model(trips, streampool.tensor(np.float32([3])))
         assert result.tolist() == [-3]
