@@ -194,9 +194,18 @@ typedef struct checked_submitter {
 static void submit_one_checked(void *arg)
 {
     checked_submitter *c = arg;
-    c->check = (place_check){.queue = c->s.queue, .row = &c->refused};
     CHECK_OK(submit_checked(&c->check, &c->s.row));
     queued_row_finish(&c->s.row);
+}
+
+/* Rows `first` and the next one. */
+static void checked_submitter_init(checked_submitter *c, sp_model model, sp_batch_queue queue,
+                                   sp_atomic_u32 *submitted, uint32_t first)
+{
+    *c = (checked_submitter){.s = {.queue = queue, .submitted = submitted},
+                             .check = {.queue = queue, .row = &c->refused}};
+    queued_rows_init(model, &c->s.row, first, 1);
+    queued_rows_init(model, &c->refused, first + 1, 1);
 }
 
 /* Each leaves the line to ask, and comes back, while others wait and come. */
@@ -211,11 +220,9 @@ TEST(submitters_that_ask_their_checks_get_their_places)
     const sp_batch_queue queue = queue_open(model, &(sp_batch_queue_options){.max_waiting = 1});
     queued_rows_init(model, &first, 0, 1);
     for (uint32_t i = 0; i < EACH; i++) {
-        asking[i] = (checked_submitter){.s = {.queue = queue, .submitted = &submitted}};
+        checked_submitter_init(&asking[i], model, queue, &submitted, 3 * i);
         others[i] = (submitter){.queue = queue, .submitted = &submitted};
-        queued_rows_init(model, &asking[i].s.row, 2 * i, 1);
-        queued_rows_init(model, &asking[i].refused, 2 * i, 1);
-        queued_rows_init(model, &others[i].row, 2 * i + 1, 1);
+        queued_rows_init(model, &others[i].row, 3 * i + 2, 1);
     }
     held_slots held = slots_hold(model);
     queued_rows_submit(queue, &first, 1);
@@ -258,11 +265,9 @@ TEST(a_submitter_that_asks_its_check_does_not_overtake)
     sp_batch_queue_options options = {.max_waiting = 1};
     const sp_batch_queue queue = queue_open(model, &options);
     older = (submitter){.queue = queue, .submitted = &submitted};
-    asking = (checked_submitter){.s = {.queue = queue, .submitted = &submitted}};
+    checked_submitter_init(&asking, model, queue, &submitted, 2);
     queued_rows_init(model, &first, 0, 1);
     queued_rows_init(model, &older.row, 1, 1);
-    queued_rows_init(model, &asking.s.row, 2, 1);
-    queued_rows_init(model, &asking.refused, 3, 1);
     held_slots held = slots_hold(model);
     queued_rows_submit(queue, &first, 1);
     CHECK_OK(sp_thread_create(&older.thread, "older", submit_one, &older));
