@@ -311,11 +311,28 @@ void sp__run_line_remove_locked(sp_run_slots *slots, sp_run_request *request)
 
 /* ---- which is next ---- */
 
-static bool queue_is_empty(const sp_wait_queue *queue)
+/* The oldest one that is not cancelled; NULL: there is none. */
+static const sp_run_request *oldest_of(const sp_wait_queue *queue)
 {
     const sp_wait_entry *entry = queue->first;
     while (entry != NULL && sp_load_relaxed(&entry->is_queued) == 0) entry = entry->next;
-    return entry == NULL;
+    return entry != NULL ? SP_CONTAINER_OF(entry, const sp_run_request, entry) : NULL;
+}
+
+/* Whether the last run that the flow's limit allows is a submitted one: of higher priority than the
+ * thread, or one that has waited for longer. A thread is called while its successor runs, so there
+ * would be no room for a submitted run at any end of a run. */
+static bool is_left_to_submitted_locked(const sp_run_slots *slots, const sp_run_flow *flow,
+                                        const sp_run_request *thread) SP_REQUIRES(&slots->lock)
+{
+    if (flow->limit == 0 || flow->active + 1 < flow->limit || SP_PLANTED(threads_only))
+        return false;
+    for (uint32_t p = thread->terms.priority; p < SP_RUN_PRIORITIES; p++) {
+        const sp_run_request *submitted = oldest_of(&flow->submitted[p]);
+        if (submitted == NULL || !submitted_have_room_locked(slots, p)) continue;
+        if (p > thread->terms.priority || has_arrived_before(submitted, thread)) return true;
+    }
+    return false;
 }
 
 /* The flow that has used its slots for the shortest time, of those with such a request. */
@@ -325,7 +342,9 @@ static sp_run_flow *flow_next_locked(sp_run_slots *slots, bool has_thread, uint3
     sp_run_flow *best = NULL;
     for (sp_run_flow *flow = slots->flows; flow != NULL; flow = flow->next) {
         if (best != NULL && flow->used >= best->used) continue;
-        if (queue_is_empty(queue_of(flow, has_thread, priority)) || !flow_has_room(flow)) continue;
+        const sp_run_request *oldest = oldest_of(queue_of(flow, has_thread, priority));
+        if (oldest == NULL || !flow_has_room(flow)) continue;
+        if (has_thread && is_left_to_submitted_locked(slots, flow, oldest)) continue;
         best = flow;
     }
     return best;

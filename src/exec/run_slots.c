@@ -229,6 +229,8 @@ static void slot_grant_locked(sp_run_slots *slots, bool calls, slot_heirs *heirs
     if (calls) heirs->called = sp__run_thread_call_locked(slots);
     sp_run_request *submitted = sp__run_line_pop_locked(slots, false);
     if (submitted == NULL) {
+        /* One for which a thread was not called has been cancelled. */
+        if (calls && heirs->called == NULL) heirs->called = sp__run_thread_call_locked(slots);
         sp_fetch_add_release(&slots->free.word, SP_RUN_ONE_FREE);
         return;
     }

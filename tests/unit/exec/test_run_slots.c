@@ -423,6 +423,81 @@ TEST(submitted_runs_and_threads_share_the_slots)
     world_end(&w, 2);
 }
 
+/* Runs of a flow with one place, which begin in order of arrival whether they have a thread or not.
+ */
+typedef struct turn_world {
+    slots_world slots;
+    sp_run_flow flow;
+    sp_atomic_u32 turns, ended;
+} turn_world;
+
+typedef struct turn_thread {
+    turn_world *world;
+    uint32_t turn;
+    sp_thread thread;
+} turn_thread;
+
+typedef struct turn_submitted {
+    sp_run_request request;
+    turn_world *world;
+    uint32_t turn;
+} turn_submitted;
+
+/* Longer than a quantum, so that the slot is passed on. */
+static uint32_t turn_take(turn_world *w)
+{
+    const uint64_t until_ns = sp_clock_deadline(3 * SP_RUN_QUANTUM_NS);
+    while (sp_clock_now() < until_ns) sp_thread_yield();
+    return sp_fetch_add_acq_rel(&w->turns, 1);
+}
+
+static void turn_thread_main(void *arg)
+{
+    turn_thread *self = arg;
+    turn_world *w = self->world;
+    const sp_run_terms terms = {.flow = &w->flow, .is_counted = true};
+    CHECK_OK(sp__run_slots_acquire(&w->slots.slots, &terms));
+    self->turn = turn_take(w);
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots.slots, &terms));
+    sp_fetch_add_acq_rel(&w->ended, 1);
+}
+
+static void turn_submitted_start(sp_wait_entry *entry, sp_resume_list *ready)
+{
+    turn_submitted *self = SP_CONTAINER_OF(entry, turn_submitted, request.entry);
+    turn_world *w = self->world;
+    self->turn = turn_take(w);
+    sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots.slots, &self->request));
+    sp_fetch_add_acq_rel(&w->ended, 1);
+}
+
+TEST(a_submitted_run_of_a_flow_with_one_place_has_its_turn_among_threads)
+{
+    turn_world w = {.flow = {.limit = 1}};
+    turn_thread threads[4];
+    turn_submitted submitted = {
+        .request = {.entry = {.resume = turn_submitted_start},
+                    .finish = submitted_finish,
+                    .terms = {.flow = &w.flow, .is_counted = true, .is_submitted = true}},
+        .world = &w};
+    const sp_run_terms terms = {.flow = &w.flow, .is_counted = true};
+    world_begin(&w.slots, 2);
+    CHECK_OK(sp__run_slots_acquire(&w.slots.slots, &terms));
+    for (uint32_t i = 0; i < 4; i++) {
+        threads[i] = (turn_thread){.world = &w};
+        if (i == 2) CHECK_OK(sp__run_slots_submit(&w.slots.slots, &submitted.request));
+        CHECK_OK(sp_thread_create(&threads[i].thread, "turn", turn_thread_main, &threads[i]));
+        while (sp__run_slots_waiting(&w.slots.slots) != i + 1 + (i >= 2)) sp_thread_yield();
+    }
+    (void)turn_take(&w);
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots.slots, &terms));
+    for (uint32_t i = 0; i < 4; i++) sp_thread_join(&threads[i].thread);
+    while (sp_load_acquire(&w.ended) != 5) sp_thread_yield();
+    CHECK(submitted.turn > threads[0].turn);
+    CHECK(submitted.turn < threads[3].turn);
+    world_end(&w.slots, 2);
+}
+
 /* ---- places in the queue ---- */
 
 static sp_status wait_on(slots_world *w, sp_run_request *request)
