@@ -270,14 +270,14 @@ CompletionList *memory_list()
  * otherwise, which costs a busy thread more than the use of the memory. */
 constexpr int memory_ms = 10;
 
-void wait_for_drain()
+void wait_for_drain(int most_ms)
 {
-    unlocked([] {
+    unlocked([&] {
         struct pollfd lists[2] = {
             {sp_py_completion_list_fd(the_default_list->list), POLLIN, 0},
             {sp_py_completion_list_fd(the_memory_list->list), POLLIN, 0},
         };
-        poll(lists, 2, -1);
+        poll(lists, 2, most_ms);
         return lists[0].revents != 0 ? 0 : poll(lists, 1, memory_ms);
     });
 }
@@ -360,7 +360,7 @@ void bind_future(nb::module_ &m)
     m.attr("memory_list") = nb::cast(the_memory_list, nb::rv_policy::reference);
     m.def("wait_for_drain", wait_for_drain,
           "Until the default list may have something to take, or the memory list has had it for a "
-          "while.");
+          "while; at most so many milliseconds, -1: any number.");
 }
 
 } // namespace py

@@ -75,6 +75,7 @@ class Future(concurrent.futures.Future):
         self._condition = _Condition()
         self._run = run
         self._finish = finish
+        self._taken = None
         self.set_running_or_notify_cancel()
 
     def _complete(self):
@@ -90,13 +91,11 @@ class Future(concurrent.futures.Future):
         except Exception as error:
             is_ok, value = False, error
             raised = error
-        if not is_ok and getattr(value, "status", None) == Status.CANCELLED:
-            value = concurrent.futures.CancelledError(str(value))
         try:
             if is_ok:
                 self.set_result(value)
             else:
-                self.set_exception(value)
+                self.set_exception(_exception_of(value))
         except concurrent.futures.InvalidStateError:  # set by another thread, or a call that was ended
             self._invoke_callbacks()
         else:
@@ -117,25 +116,64 @@ class Future(concurrent.futures.Future):
             except Exception:
                 logging.getLogger("concurrent.futures").exception("exception calling callback for %r", self)
 
+    def _complete_if_free(self, timeout):
+        """False: another thread keeps the lock, perhaps for good. An exception of a signal handler can end
+        concurrent.futures.wait() with locks taken."""
+        if not self._condition.acquire(timeout=timeout):
+            return False
+        self._condition.release()
+        self._complete()
+        return True
+
+    def _take(self):
+        """What _complete sets, for the main thread, in which the exception of a signal handler could end
+        that anywhere: another thread or the event loop does it. None: it is done, or about to be."""
+        outcome = self._run.finish()
+        if outcome is None:
+            return None
+        is_ok, value = outcome
+        self._taken = is_ok, self._finish(value) if is_ok else _exception_of(value)
+        return self._taken
+
     def _wait(self, timeout):
-        """Waits in the library, which needs no other thread to complete the future."""
-        if not self.done():
-            if not self._run.wait(timeout):
-                raise TimeoutError("the run is not done yet")
-            self._complete()
+        """Waits in the library, which needs no other thread to complete the future. What _take gives."""
+        if self._taken is not None or super().done():
+            return self._taken
+        if not self._run.wait(timeout):
+            raise TimeoutError("the run is not done yet")
+        if has_drainer() and threading.current_thread() is threading.main_thread():
+            return self._take()
+        self._complete()
+        return None
+
+    def done(self) -> bool:
+        """Whether the result can be had at once."""
+        return self._taken is not None or super().done()
+
+    def running(self) -> bool:
+        """Whether it cannot yet."""
+        return not self.done()
 
     def result(self, timeout: "float | None" = None) -> typing.Any:
         """The result of the run; waits for it, at most `timeout` seconds.
 
         Raises TimeoutError, CancelledError, or what the run has failed with.
         """
-        self._wait(timeout)
-        return super().result()
+        taken = self._wait(timeout)
+        if taken is None:
+            return super().result()
+        is_ok, value = taken
+        if not is_ok:
+            raise value
+        return value
 
     def exception(self, timeout: "float | None" = None) -> "BaseException | None":
         """The exception of the run, or None; waits as result()."""
-        self._wait(timeout)
-        return super().exception()
+        taken = self._wait(timeout)
+        if taken is None:
+            return super().exception()
+        is_ok, value = taken
+        return None if is_ok else value
 
     def cancel(self) -> bool:
         """Asks the run to end early. Returns False, since it has begun."""
@@ -144,6 +182,8 @@ class Future(concurrent.futures.Future):
         return False
 
     def __await__(self) -> "typing.Generator[typing.Any, None, typing.Any]":
+        if self._taken is not None:
+            return self.result()
         loop = _running_loop()
         if _is_in_child and not self.done():
             self._run.wait(0)  # raises FORKED: no thread of this process completes the run
@@ -158,6 +198,12 @@ class Future(concurrent.futures.Future):
         elif not self.done():
             raise RuntimeError("a future is awaited in a running event loop")
         return super().result()
+
+
+def _exception_of(error):
+    if getattr(error, "status", None) == Status.CANCELLED:
+        return concurrent.futures.CancelledError(str(error))
+    return error
 
 
 def _set_done(waiter):
@@ -182,14 +228,18 @@ _drainer = None
 _is_ending = False
 
 
-def _complete_all(completions):
-    """Completes the futures whose runs are done. What an exception ends before its end, as that of a
-    signal handler may anywhere, is found again."""
+def _complete_all(completions, kept=None):
+    """Completes the futures whose runs are done, but with `kept` those that another thread keeps, which
+    are added to it. What an exception ends before its end, as that of a signal handler may anywhere, is
+    found again."""
     done = []
     try:
         completions.take(done)
         while done:
-            done[-1]._complete()
+            if kept is None:
+                done[-1]._complete()
+            elif not done[-1]._complete_if_free(timeout=0.001 if kept else 0.1):
+                kept.append(done[-1])
             done.pop()
     finally:
         if done:
@@ -197,11 +247,13 @@ def _complete_all(completions):
 
 
 def _drain_until_the_end():
+    kept = []
     while not _is_ending:
-        _core.wait_for_drain()
+        _core.wait_for_drain(1000 if kept else -1)  # milliseconds
         try:
             _core.memory_list.take([])
-            _complete_all(_core.default_list)
+            kept = [future for future in kept if not future._complete_if_free(timeout=0)]
+            _complete_all(_core.default_list, kept)
         except BaseException:  # SystemExit in a callback; the base class logs other exceptions
             _log.exception("exception in a callback of a future")
 

@@ -256,3 +256,31 @@ _thread.start_new_thread = start_new
 print(model.submit(x).result().shape, streampool._future.has_drainer())
 """)
     assert out == "True\nTrue\nof a handler\n(2, 3) True\n"
+
+
+def test_a_lock_that_a_thread_keeps_stops_no_other_future(linear, x):
+    """As concurrent.futures.wait() does that a signal handler ends."""
+    kept = Held()
+    future = kept.submit()
+    future._condition.acquire()
+    kept.open()
+    calls = []
+    for _ in range(3):
+        linear.submit(x).add_done_callback(calls.append)
+        while not calls:
+            time.sleep(0.001)
+        calls.clear()
+    assert not future.done()
+    future._condition.release()
+    concurrent.futures.wait([future])
+    assert (future.result() == VALUE).all()
+
+
+def test_a_result_on_the_main_thread_leaves_callbacks_to_another_one(linear, x):
+    threads = []
+    future = linear.submit(x)
+    future.add_done_callback(lambda _: threads.append(threading.current_thread()))
+    assert future.result().shape == (2, 3) and future.done() and not future.running()
+    while not threads:
+        time.sleep(0.001)
+    assert future.exception() is None
