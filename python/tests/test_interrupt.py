@@ -377,25 +377,27 @@ def test_a_submit_to_a_full_queue_ends(held):
     assert queue.statistics()["submitted"] == 1
 
 
-def futures_are_completed_whatever_handlers_raise():
+def interrupt_results_of(submit):
+    """Yields after each exception of a handler that has ended a loop of results, at some moment of it."""
     class Late(Exception):
         pass
 
     def late(*_):
         raise Late
 
-    def use():
-        while True:
-            model.submit(x).result()
-
-    model, x = streampool.load(onnx_writer.linear()), np.ones((2, 4), np.float32)
     signal.signal(signal.SIGALRM, late)
     for turn in range(300):
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.0002 + turn % 50 * 1e-5)
-            use()
+            while True:
+                submit().result()
         except Late:
-            pass
+            yield
+
+
+def futures_are_completed_whatever_handlers_raise():
+    model, x = streampool.load(onnx_writer.linear()), np.ones((2, 4), np.float32)
+    for _ in interrupt_results_of(lambda: model.submit(x)):
         calls = []
         future = model.submit(x)
         future.add_done_callback(calls.append)
@@ -405,26 +407,14 @@ def futures_are_completed_whatever_handlers_raise():
 
 
 def a_handler_is_no_failure_of_a_run():
-    class Late(Exception):
-        pass
-
-    def late(*_):
-        raise Late
-
-    def use():
-        while True:
-            futures.append(model.submit(x, x))
-            futures[-1].result()
-
     model, x, futures = streampool.load(onnx_writer.two()), np.ones(2, np.float32), []
-    futures.append(model.submit(x, x))
-    signal.signal(signal.SIGALRM, late)
-    for turn in range(300):
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.0002 + turn % 50 * 1e-5)
-            use()
-        except Late:
-            pass
+
+    def submit():
+        futures.append(model.submit(x, x))
+        return futures[-1]
+
+    turns = sum(1 for _ in interrupt_results_of(submit))
+    assert turns == 300 and futures
     assert not concurrent.futures.wait(futures, timeout=20).not_done
     assert all(future.exception() is None for future in futures)
 

@@ -320,8 +320,8 @@ static const sp_run_request *oldest_of(const sp_wait_queue *queue)
 }
 
 /* Whether the last run that the flow's limit allows is a submitted one: of higher priority than the
- * thread, or one that has waited for longer. A thread is called while its successor runs, so there
- * would be no room for a submitted run at any end of a run. */
+ * thread, or one that has waited for longer. A called thread counts before it has a slot, so that
+ * without this each run that ends would make room for a thread, and never for a submitted run. */
 static bool is_left_to_submitted_locked(const sp_run_slots *slots, const sp_run_flow *flow,
                                         const sp_run_request *thread) SP_REQUIRES(&slots->lock)
 {
