@@ -19,8 +19,11 @@ import weakref
 from . import _core
 from ._errors import Status
 
+_FINISHED = concurrent.futures._base.FINISHED
+
 _log = logging.getLogger("streampool")
 
+_taken_futures = set()  # which the main thread has the outcome of, and no other thread has completed yet
 
 _is_in_child = False  # in a forked child
 _get_running_loop = None  # of asyncio, once something has imported it
@@ -73,48 +76,41 @@ class Future(concurrent.futures.Future):
     def __init__(self, run, finish):
         super().__init__()
         self._condition = _Condition()
+        self._awaiters = []  # futures of event loops; appended with the lock, while the run is in flight
         self._run = run
         self._finish = finish
         self._taken = None
         self.set_running_or_notify_cancel()
 
-    def _complete(self):
-        """Sets the result of a run that is done; the first of several threads does it."""
+    def _outcome(self):
+        """(True, result) or (False, exception) of a run that is done; None: the future has it, or is about
+        to. Raises what the making of the result does, or a signal handler meanwhile."""
+        if self._taken is not None:
+            return self._taken
         outcome = self._run.finish()
+        if outcome is None:
+            return None
+        is_ok, value = outcome
+        return is_ok, self._finish(value) if is_ok else _exception_of(value)
+
+    def _complete(self):
+        """Sets the result of a run that is done; the first of several threads does it. Not in a thread with
+        signal handlers, whose exceptions could end it anywhere, if there is another one."""
+        try:
+            outcome = self._outcome()
+        except Exception as error:
+            outcome = False, error
         if outcome is None:
             return
         is_ok, value = outcome
-        raised = None
-        try:
-            if is_ok:
-                value = self._finish(value)
-        except Exception as error:
-            is_ok, value = False, error
-            raised = error
         try:
             if is_ok:
                 self.set_result(value)
             else:
-                self.set_exception(_exception_of(value))
+                self.set_exception(value)
         except concurrent.futures.InvalidStateError:  # set by another thread, or a call that was ended
             self._invoke_callbacks()
-        else:
-            raised = None
-        self._run.forget()  # not before: an exception of a signal handler may end this call anywhere
-        if raised is not None and threading.current_thread() is threading.main_thread():
-            raise raised  # perhaps of a signal handler: the future does not have it
-
-    def _invoke_callbacks(self):
-        """Of the base class, too: calls each once, and keeps none."""
-        while self._done_callbacks:
-            try:
-                callback = self._done_callbacks.pop(0)
-            except IndexError:  # another thread was first
-                break
-            try:
-                callback(self)
-            except Exception:
-                logging.getLogger("concurrent.futures").exception("exception calling callback for %r", self)
+        self._forget()
 
     def _complete_if_free(self, timeout):
         """False: another thread keeps the lock, perhaps for good. An exception of a signal handler can end
@@ -125,15 +121,57 @@ class Future(concurrent.futures.Future):
         self._complete()
         return True
 
+    def _complete_if_alone(self):
+        """In a thread with signal handlers: each step can be done again. False: other threads wait for
+        the future, and must be notified by one without."""
+        outcome = self._outcome()
+        if outcome is None:
+            return True
+        with self._condition:
+            if self._waiters or self._condition._waiters:
+                return False
+            self._settle(*outcome)
+        self._invoke_callbacks()
+        self._forget()
+        return True
+
+    def _settle(self, is_ok, value):
+        if super().done():
+            return
+        if is_ok:
+            self._result = value
+        else:
+            self._exception = value
+        self._state = _FINISHED
+
+    def _forget(self):
+        _taken_futures.discard(self)
+        self._run.forget()  # last: what was ended before is done again
+
+    def _invoke_callbacks(self):
+        """Of the base class, too: calls each once, and keeps none."""
+        for waiter in self._awaiters.copy():  # the awaiting tasks remove them
+            _wake(waiter)
+        while self._done_callbacks:
+            try:
+                callback = self._done_callbacks.pop(0)
+            except IndexError:  # another thread was first
+                break
+            try:
+                callback(self)
+            except Exception:
+                logging.getLogger("concurrent.futures").exception("exception calling callback for %r", self)
+
     def _take(self):
         """What _complete sets, for the main thread, in which the exception of a signal handler could end
         that anywhere: another thread or the event loop does it. None: it is done, or about to be."""
-        outcome = self._run.finish()
-        if outcome is None:
-            return None
-        is_ok, value = outcome
-        self._taken = is_ok, self._finish(value) if is_ok else _exception_of(value)
-        return self._taken
+        taken = self._outcome()
+        if taken is not None:
+            _taken_futures.add(self)
+            self._taken = taken
+            if super().done():
+                _taken_futures.discard(self)
+        return taken
 
     def _wait(self, timeout):
         """Waits in the library, which needs no other thread to complete the future. What _take gives."""
@@ -141,10 +179,21 @@ class Future(concurrent.futures.Future):
             return self._taken
         if not self._run.wait(timeout):
             raise TimeoutError("the run is not done yet")
-        if has_drainer() and threading.current_thread() is threading.main_thread():
-            return self._take()
-        self._complete()
-        return None
+        if not _is_main_thread():
+            self._complete()
+            return None
+        taken = self._take()
+        if not has_drainer():
+            self._complete()
+        return taken
+
+    def _after_fork(self):
+        """In the child, of a future that was taken: calls no callback, as the parent does."""
+        if not self._condition._is_owned():
+            self._condition._at_fork_reinit()
+        self._done_callbacks.clear()
+        if self._taken is not None:
+            self._settle(*self._taken)
 
     def done(self) -> bool:
         """Whether the result can be had at once."""
@@ -182,22 +231,32 @@ class Future(concurrent.futures.Future):
         return False
 
     def __await__(self) -> "typing.Generator[typing.Any, None, typing.Any]":
-        if self._taken is not None:
-            return self.result()
         loop = _running_loop()
         if _is_in_child and not self.done():
             self._run.wait(0)  # raises FORKED: no thread of this process completes the run
-        if loop is not None:
-            waiter = loop.create_future()
-            self.add_done_callback(functools.partial(_wake, loop, waiter))
-            try:
-                yield from waiter
-            except BaseException:  # the task was cancelled
-                self.cancel()
-                raise
-        elif not self.done():
+        if loop is None and not self.done():
             raise RuntimeError("a future is awaited in a running event loop")
-        return super().result()
+        if self._taken is None and loop is not None:
+            yield from self._end_in(loop)
+        return self.result() if self._taken is not None else super().result()
+
+    def _end_in(self, loop):
+        waiter = loop.create_future()
+        with self._condition:
+            if self._state == _FINISHED:
+                return
+            self._awaiters.append(waiter)
+        try:
+            yield from waiter
+        except BaseException:  # the task was cancelled
+            self.cancel()
+            raise
+        finally:  # a future that is kept does not keep the loop
+            self._awaiters.remove(waiter)
+
+
+def _is_main_thread():
+    return threading.current_thread() is threading.main_thread()
 
 
 def _exception_of(error):
@@ -211,14 +270,17 @@ def _set_done(waiter):
         waiter.set_result(None)
 
 
-def _wake(loop, waiter, _):
-    if _get_running_loop() is loop:  # which is that of a loop
+def _wake(waiter):
+    loop = waiter.get_loop()
+    if _running_loop() is loop:
         _set_done(waiter)
         return
     try:
         loop.call_soon_threadsafe(_set_done, waiter)
-    except RuntimeError:  # the loop was closed: nothing waits in it
-        pass
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+        # nothing waits in it
 
 
 # ---- the drainer: a thread for runs that were submitted outside of event loops ----
@@ -228,19 +290,14 @@ _drainer = None
 _is_ending = False
 
 
-def _complete_all(completions, kept=None):
-    """Completes the futures whose runs are done, but with `kept` those that another thread keeps, which
-    are added to it. What an exception ends before its end, as that of a signal handler may anywhere, is
-    found again."""
+def _complete_all(completions, complete_last):
+    """Completes the futures whose runs are done. What an exception ends before its end, as that of a signal
+    handler may anywhere, is found again."""
     done = []
     try:
         completions.take(done)
         while done:
-            if kept is None:
-                done[-1]._complete()
-            elif not done[-1]._complete_if_free(timeout=0.001 if kept else 0.1):
-                kept.append(done[-1])
-            done.pop()
+            complete_last(done)
     finally:
         if done:
             completions.put_back(done)
@@ -248,12 +305,18 @@ def _complete_all(completions, kept=None):
 
 def _drain_until_the_end():
     kept = []
+
+    def complete_last(done):
+        if not done[-1]._complete_if_free(timeout=0.001 if kept else 0.1):
+            kept.append(done[-1])
+        done.pop()
+
     while not _is_ending:
         _core.wait_for_drain(1000 if kept else -1)  # milliseconds
         try:
             _core.memory_list.take([])
-            kept = [future for future in kept if not future._complete_if_free(timeout=0)]
-            _complete_all(_core.default_list, kept)
+            kept[:] = [future for future in kept if not future._complete_if_free(timeout=0)]
+            _complete_all(_core.default_list, complete_last)
         except BaseException:  # SystemExit in a callback; the base class logs other exceptions
             _log.exception("exception in a callback of a future")
 
@@ -312,6 +375,8 @@ def _after_fork():
     _lock = threading.Lock()
     for completions in _loop_lists.values():
         completions.after_fork()
+    while _taken_futures:
+        _taken_futures.pop()._after_fork()
 
 
 atexit.register(_end)
@@ -323,6 +388,22 @@ _loop_lists = weakref.WeakKeyDictionary()
 _newest = None, None  # a weak reference to the loop that was looked up last, and its list
 
 
+def _complete_last_in_loop(done):
+    """The drainer completes what the loop cannot."""
+    future = done[-1]
+    try:
+        if not has_drainer():
+            future._complete()
+        elif not (future._complete_if_alone() if _is_main_thread()
+                  else future._complete_if_free(timeout=0)):
+            _core.default_list.put_back([future])
+    except Exception:  # of a signal handler, or in the making of the result: the drainer has no handlers
+        _core.default_list.put_back([future])
+        done.pop()
+        raise
+    done.pop()
+
+
 class _Reader:
     """What a loop calls when runs are done. The loop has the only reference, which it drops when it
     is closed, or with itself."""
@@ -332,7 +413,7 @@ class _Reader:
 
     def __call__(self):
         try:
-            _complete_all(self._completions)
+            _complete_all(self._completions, _complete_last_in_loop)
         except (KeyboardInterrupt, SystemExit):  # it ends the loop, and its frames keep this object
             self._completions.forward(_core.default_list)
             raise

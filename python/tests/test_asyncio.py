@@ -7,6 +7,7 @@ import os
 import selectors
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -109,6 +110,25 @@ def test_runs_outlive_their_loop():
         held.open()
         assert done.wait(30)
         assert all((future.result() == VALUE).all() for future in left)
+
+
+def test_a_loop_that_is_dropped_after_a_cancelled_await_is_collected(held):
+    """Without close(), and though its future is kept."""
+    futures = []
+
+    async def main():
+        futures.append(held.submit())
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(futures[0], 0.01)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(main())
+    alive = weakref.ref(loop)
+    with pytest.warns(ResourceWarning, match="unclosed event loop"):
+        del loop
+        gc.collect()
+    assert alive() is None
+    assert isinstance(futures[0].exception(timeout=30), concurrent.futures.CancelledError)
 
 
 @pytest.mark.parametrize("selector", [selectors.DefaultSelector, selectors.PollSelector,

@@ -62,6 +62,28 @@ print(in_child(lambda: os._exit(ended.result().shape == (2, 3))))
     assert out == "1\n"
 
 
+def test_a_future_whose_result_was_had_before_the_fork_is_done_in_the_child():
+    """Whether or not the thread that completes it has come to it. The parent calls its callbacks."""
+    out = run_python(PREPARE + """
+import concurrent.futures
+concurrent.futures.wait([model.submit(x)])
+def work():
+    calls.clear()
+    done = concurrent.futures.wait([ended], timeout=5).done
+    ended.add_done_callback(calls.append)
+    os._exit(7 if done and calls == [ended] and ended.result().shape == (2, 3) else 8)
+codes = []
+for _ in range(100):
+    calls, ended = [], model.submit(x)
+    ended.add_done_callback(lambda _: calls.append("of the parent"))
+    ended.result()
+    codes.append(in_child(work))
+    while not calls: pass
+print(set(codes), calls)
+""")
+    assert out == "{7} ['of the parent']\n"
+
+
 @pytest.mark.parametrize("wait", ["streampool.synchronize(device)", "device.close()"])
 def test_a_wait_that_a_handler_forks_in_ends_in_the_child(wait):
     assert run_python(f"""

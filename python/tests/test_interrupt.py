@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """KeyboardInterrupt: waits end soon, a run that computes finishes first."""
+import asyncio
 import concurrent.futures
 import signal
 import threading
@@ -385,6 +386,7 @@ def interrupt_results_of(submit):
     def late(*_):
         raise Late
 
+    submit().result()  # what the first one imports may take longer than a turn
     signal.signal(signal.SIGALRM, late)
     for turn in range(300):
         try:
@@ -419,8 +421,56 @@ def a_handler_is_no_failure_of_a_run():
     assert all(future.exception() is None for future in futures)
 
 
+def futures_of_a_loop_are_completed_whatever_handlers_raise():
+    """With threads that wait for them, too. The loop itself may lose a task."""
+    model, x, futures = streampool.load(onnx_writer.two()), np.ones(2, np.float32), []
+    waited, is_over = [], threading.Event()
+
+    def wait_for_newest():
+        while not is_over.is_set():
+            waited.append(concurrent.futures.wait(futures[-1:], timeout=20).not_done)
+
+    class Late(Exception):
+        pass
+
+    def late(*_):
+        raise Late
+
+    async def work():
+        while not is_over.is_set():
+            futures.append(model.submit(x, x))
+            await futures[-1]
+
+    async def wait_for_all():
+        for _ in range(2000):
+            if not concurrent.futures.wait(futures, timeout=0).not_done:
+                return True
+            await asyncio.sleep(0.01)
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda loop, context: loop.stop())
+    signal.signal(signal.SIGALRM, late)
+    thread = threading.Thread(target=wait_for_newest)
+    thread.start()
+    for turn in range(300):
+        try:
+            # Again and again: an exception in a finalizer is ignored, and the loop may lose the task.
+            signal.setitimer(signal.ITIMER_REAL, 0.0002 + turn % 50 * 1e-5, 0.02)
+            loop.run_until_complete(work())
+        except (Late, RuntimeError):  # RuntimeError: stopped before the end
+            pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    is_over.set()
+    loop.set_exception_handler(None)
+    assert loop.run_until_complete(wait_for_all())
+    thread.join()
+    assert len(futures) > 300 and not any(waited)
+    assert all(future.exception() is None for future in futures)
+
+
 @pytest.mark.parametrize("name", ["futures_are_completed_whatever_handlers_raise",
-                                  "a_handler_is_no_failure_of_a_run"])
+                                  "a_handler_is_no_failure_of_a_run",
+                                  "futures_of_a_loop_are_completed_whatever_handlers_raise"])
 def test_of_handlers_that_raise(name):
     assert run_python(f"""
 import test_interrupt
