@@ -351,7 +351,6 @@ void Call::run()
 
 nb::object Call::results(bool is_single)
 {
-    release_views();
     if (known == nullptr) {
         check_given_shapes();
         learn_shapes();

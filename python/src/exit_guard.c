@@ -35,6 +35,11 @@ void sp_py_guard_close(void)
     while (atomic_load_explicit(&taking, memory_order_seq_cst) != 0) nanosleep(&pause_time, NULL);
 }
 
+bool sp_py_guard_is_closed(void)
+{
+    return atomic_load_explicit(&closed, memory_order_relaxed); /* nothing is read behind it */
+}
+
 void sp_py_guard_after_fork(void)
 {
     atomic_store_explicit(&taking, 0, memory_order_relaxed);

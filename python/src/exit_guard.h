@@ -28,6 +28,9 @@ void sp_py_guard_end_take(void);
  * such threads need. */
 void sp_py_guard_close(void);
 
+/* Whether it is closed: threads that attach to the interpreter are ended from now on, or soon. */
+bool sp_py_guard_is_closed(void);
+
 /* In a forked child no other thread is left to end its take. */
 void sp_py_guard_after_fork(void);
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 
 #include <poll.h>
 
@@ -60,7 +61,8 @@ class Run
     void submit(const On &on, Start start, CompletionList &to, nb::handle python_future);
 
   private:
-    nb::object end();
+    nb::object end(Call &ending);
+    void make_outcome();
     void watch(RunLink *link);
     static void on_complete(void *ctx, sp_status status);
 
@@ -71,6 +73,8 @@ class Run
     nb::object outcome;       /* what end() has made, until the future has it */
     bool is_finished = false; /* by the thread that has set `finishing` */
     std::atomic_flag finishing = ATOMIC_FLAG_INIT;
+    std::atomic<bool> is_made = false; /* of `outcome`: release; acquire by threads that wait */
+    std::thread::id maker;             /* of `outcome`, for threads that have the object's lock */
 };
 
 /* The part of a run that is pushed: it keeps the Python object of the run, by its future. */
@@ -173,23 +177,21 @@ static nb::object failed_outcome(const std::exception_ptr &error)
     }
 }
 
-/* Takes the results, and gives back what the run has. */
-nb::object Run::end()
+/* Takes the results. */
+nb::object Run::end(Call &ending)
 {
     is_finished = true;
     /* The wait may have seen the end before the callback has run. */
     const sp_status ended = is_done() ? status : sp_future_wait(handle);
-    const std::unique_ptr<Call> ending = std::move(call);
-    ending->release_views();
     nb::object made;
     if (ended != SP_OK) {
-        ending->free_allocated();
+        ending.free_allocated();
         const std::string text = is_done() ? message : std::string(sp_last_error());
         made = nb::make_tuple(false, error_of(ended, text.c_str()));
     } else {
         try {
-            check(ending->take_from(handle));
-            made = nb::make_tuple(true, ending->results(true));
+            check(ending.take_from(handle));
+            made = nb::make_tuple(true, ending.results(true));
         } catch (...) {
             made = failed_outcome(std::current_exception());
         }
@@ -198,11 +200,31 @@ nb::object Run::end()
     return made;
 }
 
-/* Of a run that is done: (True, results) or (False, exception), until it is forgotten; None then,
- * and while another thread makes it. */
+/* The caller's arrays are given back behind it: the end of one may run any Python code, so other
+ * threads. */
+void Run::make_outcome()
+{
+    maker = std::this_thread::get_id();
+    const std::unique_ptr<Call> ending = std::move(call);
+    outcome = end(*ending);
+    is_made.store(true, std::memory_order_release);
+    is_made.notify_all();
+}
+
+/* Of a run that is done: (True, results) or (False, exception), until it is forgotten; None then. */
 nb::object Run::finish()
 {
-    if (!finishing.test_and_set()) outcome = end();
+    if (!finishing.test_and_set()) {
+        make_outcome();
+    } else if (!is_made.load(std::memory_order_acquire)) {
+        if (maker == std::this_thread::get_id()) {
+            raise_value("a finalizer asks for the result that its thread is making");
+        }
+        unlocked([&] {
+            is_made.wait(false, std::memory_order_acquire);
+            return true;
+        });
+    }
     return outcome.is_valid() ? outcome : nb::none();
 }
 
@@ -244,6 +266,20 @@ void CompletionList::take(const nb::list &into)
         try_to(completed, [&](Completed *run) { take_run(run, into); });
     }
     if (first != nullptr) std::rethrow_exception(first);
+}
+
+/* Calls the first of a list, which is in it no more, with `argument`. Between the two steps no signal
+ * handler runs, which Python code could not avoid. False: there is none. */
+static bool call_next(nb::handle callbacks, nb::handle argument)
+{
+    PyObject *first = PyObject_CallMethod(callbacks.ptr(), "pop", "i", 0);
+    if (first == nullptr) {
+        if (!PyErr_ExceptionMatches(PyExc_IndexError)) throw nb::python_error();
+        PyErr_Clear();
+        return false;
+    }
+    nb::steal(first)(argument);
+    return true;
 }
 
 void CompletionList::put_back(const nb::list &from)
@@ -358,6 +394,8 @@ void bind_future(nb::module_ &m)
     m.attr("default_list") = nb::cast(the_default_list, nb::rv_policy::reference);
     the_memory_list = new CompletionList(); /* as well: so does memory in use at exit */
     m.attr("memory_list") = nb::cast(the_memory_list, nb::rv_policy::reference);
+    m.def("call_next", call_next, nb::arg("callbacks"), nb::arg("argument"),
+          "Takes the first callback off a list and calls it; False: there is none.");
     m.def("wait_for_drain", wait_for_drain,
           "Until the default list may have something to take, or the memory list has had it for a "
           "while; at most so many milliseconds, -1: any number.");

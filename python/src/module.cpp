@@ -2,8 +2,6 @@
 /* The extension module: thin, private, over the public headers. Its Python layer is the package. */
 #include <nanobind/nanobind.h>
 
-#include <exception>
-
 #include "batch_inference.hpp"
 #include "batch_queue.hpp"
 #include "call.hpp"
@@ -33,16 +31,6 @@ void close_guard()
     PyEval_RestoreThread(state);
 }
 
-/* Until Python 3.13 a thread that attaches to an interpreter that ends is ended by pthread_exit,
- * also in what nanobind calls: without the lock of the interpreter, a thread waits for that of an
- * object. nanobind catches the unwinding, which has no exception, and asks for a text; to return is
- * to crash. Later versions of Python let such a thread hang. */
-void park_ended_thread(const std::exception_ptr &error, void *)
-{
-    if (error == nullptr) sp_py_park();
-    std::rethrow_exception(error);
-}
-
 /* Another import after the module was dropped from sys.modules, as a second module object: it has
  * what the first one has, since types, lists and threads are the process's. False: the first. */
 bool is_imported_again(nb::module_ &m)
@@ -64,7 +52,6 @@ NB_MODULE(_core_of_process, m)
 {
     if (is_imported_again(m)) return;
     nb::set_leak_warnings(false); /* threads that are parked at exit keep what they use */
-    nb::register_exception_translator(park_ended_thread);
     py::bind_errors(m);
     py::bind_dtypes(m);
     py::bind_device(m);

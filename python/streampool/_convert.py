@@ -167,7 +167,7 @@ def convert(ports, values, named):
     dtypes = {port.name: port.dtype for port in ports}
     if len(values) > len(ports):
         raise TypeError(f"{len(values)} inputs given; the model has {len(ports)}")
-    return (tuple(converted(value, port.dtype, f"input '{port.name}'")
-                  for port, value in zip(ports, values)),
+    return (tuple([converted(value, port.dtype, f"input '{port.name}'")  # no generator: StopIteration passes
+                   for port, value in zip(ports, values)]),
             {name: converted(value, dtypes.get(name, "none"), f"input '{name}'")
              for name, value in named.items()})

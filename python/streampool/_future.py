@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 import threading
+import time
 import typing
 import weakref
 
@@ -83,8 +84,8 @@ class Future(concurrent.futures.Future):
         self.set_running_or_notify_cancel()
 
     def _outcome(self):
-        """(True, result) or (False, exception) of a run that is done; None: the future has it, or is about
-        to. Raises what the making of the result does, or a signal handler meanwhile."""
+        """(True, result) or (False, exception) of a run that is done; None: the future has it. Raises what
+        the making of the result does, or a signal handler meanwhile."""
         if self._taken is not None:
             return self._taken
         outcome = self._run.finish()
@@ -112,12 +113,23 @@ class Future(concurrent.futures.Future):
             self._invoke_callbacks()
         self._forget()
 
+    def _is_kept(self, timeout):
+        """Whether another thread keeps a lock that a completion needs, perhaps for good: an exception of a
+        signal handler can end concurrent.futures.wait() with locks taken."""
+        locks = [self._condition]
+        for waiter in self._waiters.copy():
+            locks.append(waiter.event._cond)
+            if hasattr(waiter, "lock"):
+                locks.append(waiter.lock)
+        for lock in locks:
+            if not lock.acquire(timeout=timeout):
+                return True
+            lock.release()
+        return False
+
     def _complete_if_free(self, timeout):
-        """False: another thread keeps the lock, perhaps for good. An exception of a signal handler can end
-        concurrent.futures.wait() with locks taken."""
-        if not self._condition.acquire(timeout=timeout):
+        if self._is_kept(timeout):
             return False
-        self._condition.release()
         self._complete()
         return True
 
@@ -136,7 +148,7 @@ class Future(concurrent.futures.Future):
         return True
 
     def _settle(self, is_ok, value):
-        if super().done():
+        if self._state == _FINISHED:
             return
         if is_ok:
             self._result = value
@@ -152,40 +164,40 @@ class Future(concurrent.futures.Future):
         """Of the base class, too: calls each once, and keeps none."""
         for waiter in self._awaiters.copy():  # the awaiting tasks remove them
             _wake(waiter)
-        while self._done_callbacks:
+        is_left = True
+        while is_left:
             try:
-                callback = self._done_callbacks.pop(0)
-            except IndexError:  # another thread was first
-                break
-            try:
-                callback(self)
+                is_left = _core.call_next(self._done_callbacks, self)
             except Exception:
                 logging.getLogger("concurrent.futures").exception("exception calling callback for %r", self)
 
-    def _take(self):
-        """What _complete sets, for the main thread, in which the exception of a signal handler could end
-        that anywhere: another thread or the event loop does it. None: it is done, or about to be."""
-        taken = self._outcome()
-        if taken is not None:
-            _taken_futures.add(self)
-            self._taken = taken
-            if super().done():
-                _taken_futures.discard(self)
-        return taken
+    def _known(self):
+        """(True, result) or (False, exception), without a lock, which a forked child might never get; None:
+        not yet."""
+        if self._taken is not None:
+            return self._taken
+        if self._state != _FINISHED:  # written last
+            return None
+        return (True, self._result) if self._exception is None else (False, self._exception)
 
     def _wait(self, timeout):
-        """Waits in the library, which needs no other thread to complete the future. What _take gives."""
-        if self._taken is not None or super().done():
-            return self._taken
+        """What is known then. Waits in the library, which needs no other thread to complete the future. Nor
+        does the caller, who could be ended by a signal handler anywhere, and is not to call callbacks: the
+        drainer or the event loop does it."""
+        known = self._known()
+        if known is not None:
+            return known
         if not self._run.wait(timeout):
             raise TimeoutError("the run is not done yet")
-        if not _is_main_thread():
-            self._complete()
-            return None
-        taken = self._take()
-        if not has_drainer():
-            self._complete()
-        return taken
+        outcome = self._outcome()
+        if outcome is not None:
+            _taken_futures.add(self)
+            self._taken = outcome
+            if self._state == _FINISHED:
+                _taken_futures.discard(self)
+            if not has_drainer():
+                self._complete()
+        return self._known()
 
     def _after_fork(self):
         """In the child, of a future that was taken: calls no callback, as the parent does."""
@@ -197,31 +209,28 @@ class Future(concurrent.futures.Future):
 
     def done(self) -> bool:
         """Whether the result can be had at once."""
-        return self._taken is not None or super().done()
+        return self._known() is not None
 
     def running(self) -> bool:
         """Whether it cannot yet."""
-        return not self.done()
+        return self._known() is None
 
     def result(self, timeout: "float | None" = None) -> typing.Any:
         """The result of the run; waits for it, at most `timeout` seconds.
 
         Raises TimeoutError, CancelledError, or what the run has failed with.
         """
-        taken = self._wait(timeout)
-        if taken is None:
-            return super().result()
-        is_ok, value = taken
-        if not is_ok:
+        is_ok, value = self._wait(timeout)
+        if is_ok:
+            return value
+        try:
             raise value
-        return value
+        finally:
+            self = value = None  # the exception has this frame
 
     def exception(self, timeout: "float | None" = None) -> "BaseException | None":
         """The exception of the run, or None; waits as result()."""
-        taken = self._wait(timeout)
-        if taken is None:
-            return super().exception()
-        is_ok, value = taken
+        is_ok, value = self._wait(timeout)
         return None if is_ok else value
 
     def cancel(self) -> bool:
@@ -231,14 +240,14 @@ class Future(concurrent.futures.Future):
         return False
 
     def __await__(self) -> "typing.Generator[typing.Any, None, typing.Any]":
-        loop = _running_loop()
-        if _is_in_child and not self.done():
-            self._run.wait(0)  # raises FORKED: no thread of this process completes the run
-        if loop is None and not self.done():
-            raise RuntimeError("a future is awaited in a running event loop")
-        if self._taken is None and loop is not None:
+        if self._known() is None:
+            if _is_in_child:
+                self._run.wait(0)  # raises FORKED: no thread of this process completes the run
+            loop = _running_loop()
+            if loop is None:
+                raise RuntimeError("a future is awaited in a running event loop")
             yield from self._end_in(loop)
-        return self.result() if self._taken is not None else super().result()
+        return self.result()
 
     def _end_in(self, loop):
         waiter = loop.create_future()
@@ -288,6 +297,7 @@ def _wake(waiter):
 _lock = threading.Lock()
 _drainer = None
 _is_ending = False
+_LOOK_MS = 100  # between looks at what cannot wake the drainer: locks that are kept, and loops that stop
 
 
 def _complete_all(completions, complete_last):
@@ -311,12 +321,18 @@ def _drain_until_the_end():
             kept.append(done[-1])
         done.pop()
 
+    next_look = 0
     while not _is_ending:
-        _core.wait_for_drain(1000 if kept else -1)  # milliseconds
+        _core.wait_for_drain(_LOOK_MS if kept or _loop_lists else -1)
         try:
             _core.memory_list.take([])
-            kept[:] = [future for future in kept if not future._complete_if_free(timeout=0)]
             _complete_all(_core.default_list, complete_last)
+            if time.monotonic() < next_look:
+                continue
+            next_look = time.monotonic() + _LOOK_MS / 1000
+            kept[:] = [future for future in kept if not future._complete_if_free(timeout=0)]
+            for completions in _lists_of_stopped_loops():
+                _complete_all(completions, complete_last)
         except BaseException:  # SystemExit in a callback; the base class logs other exceptions
             _log.exception("exception in a callback of a future")
 
@@ -430,8 +446,16 @@ def _list_of_loop(loop):
         return _core.default_list
     global _newest
     _loop_lists[loop] = completions
+    _core.default_list.wake()  # the drainer looks at loops from now on
     _newest = weakref.ref(loop, _forget), completions
     return completions
+
+
+def _lists_of_stopped_loops():
+    """Of loops that are not closed: they may never run again, and other threads and loops may wait."""
+    loops = [ref() for ref in _loop_lists.keyrefs()]
+    lists = [_loop_lists.get(loop) for loop in loops if loop is not None and not loop.is_running()]
+    return [completions for completions in lists if completions is not None]
 
 
 def _leave_loop(completions, loop):

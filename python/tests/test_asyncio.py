@@ -112,6 +112,33 @@ def test_runs_outlive_their_loop():
         assert all((future.result() == VALUE).all() for future in left)
 
 
+@pytest.mark.parametrize("waits", ["wait", "callback", "another loop", "a loop of a thread"])
+def test_futures_of_a_loop_that_is_stopped_are_completed(linear, x, waits):
+    """It is not closed, and may never run again."""
+    async def submit():
+        return linear.submit(x)
+
+    async def awaits(future):
+        return await asyncio.wait_for(own(future), 20)
+
+    async def own(future):
+        return await future
+
+    stopped = asyncio.new_event_loop()
+    future, done = stopped.run_until_complete(submit()), threading.Event()
+    if waits == "wait":
+        assert not concurrent.futures.wait([future], timeout=20).not_done
+    elif waits == "callback":
+        future.add_done_callback(lambda _: done.set())
+        assert done.wait(20)
+    elif waits == "another loop":
+        assert asyncio.run(awaits(future)).shape == (2, 3)
+    else:
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            assert pool.submit(asyncio.run, awaits(future)).result().shape == (2, 3)
+    stopped.close()
+
+
 def test_a_loop_that_is_dropped_after_a_cancelled_await_is_collected(held):
     """Without close(), and though its future is kept."""
     futures = []

@@ -48,6 +48,26 @@ start(lambda: (streampool.tensor(x) + 1).numpy())
 start(lambda: streampool.from_dlpack(x.copy()))
 start(lambda: streampool.current_stream().synchronize())
 """,
+    "daemon threads whose requests are taken by Python code": """
+half = x.astype(np.float16)
+sys.setswitchinterval(1e-5)
+for _ in range(3): start(lambda: streampool.batch_inference(short, [half] * 100))
+""",
+    "daemon threads in methods that calls call": """
+tensor = streampool.tensor(x)
+class Index:
+    def __index__(self):
+        for _ in range(100): pass
+        return 0
+class Shape:
+    def __len__(self): return 2
+    def __getitem__(self, i):
+        for _ in range(100): pass
+        return (4, 2)[i]
+sys.setswitchinterval(1e-5)
+start(lambda: tensor[Index(), Index()])
+start(lambda: tensor.reshape(Shape()))
+""",
     "an event loop that is left": """
 import asyncio
 async def main():
@@ -73,7 +93,7 @@ ROUNDS = count_of(25, 4)
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_process_ends_in_order(name):
-    """9 programs x 25 exits at full scale: 200."""
+    """11 programs x 25 exits at full scale."""
     def leave(i):
         pause = f"\ntime.sleep({0.002 * (i % 5)})\n"
         code = PREPARE + PROGRAMS[name].replace("raise SystemExit", pause.strip() + "\nraise SystemExit")

@@ -62,6 +62,25 @@ print(in_child(lambda: os._exit(ended.result().shape == (2, 3))))
     assert out == "1\n"
 
 
+def test_a_future_that_was_done_has_its_result_in_a_child_of_a_process_that_waits_for_it():
+    """The wait takes and gives the future's lock, which the child may have as taken for ever."""
+    out = run_python(PREPARE + """
+import concurrent.futures, threading
+ended = model.submit(x)
+ended.result()
+def wait():
+    while True: concurrent.futures.wait([ended])
+threading.Thread(target=wait, daemon=True).start()
+def work():
+    async def awaited():
+        return await ended
+    is_right = ended.done() and ended.result().shape == asyncio.run(awaited()).shape == (2, 3)
+    os._exit(7 if is_right and ended.exception() is None else 8)
+print({in_child(work) for _ in range(20)})
+""")
+    assert out == "{7}\n"
+
+
 def test_a_future_whose_result_was_had_before_the_fork_is_done_in_the_child():
     """Whether or not the thread that completes it has come to it. The parent calls its callbacks."""
     out = run_python(PREPARE + """

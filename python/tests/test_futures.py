@@ -276,11 +276,59 @@ def test_a_lock_that_a_thread_keeps_stops_no_other_future(linear, x):
     assert (future.result() == VALUE).all()
 
 
-def test_a_result_on_the_main_thread_leaves_callbacks_to_another_one(linear, x):
-    threads = []
-    future = linear.submit(x)
-    future.add_done_callback(lambda _: threads.append(threading.current_thread()))
-    assert future.result().shape == (2, 3) and future.done() and not future.running()
-    while not threads:
+def test_a_lock_of_a_wait_that_is_kept_stops_no_other_future(linear, x):
+    kept = Held()
+    future = kept.submit()
+    waiting = threading.Thread(target=concurrent.futures.wait, args=([future],))
+    waiting.start()
+    while not future._waiters:
         time.sleep(0.001)
-    assert future.exception() is None
+    waiter = future._waiters[0]
+    for lock in (waiter.event._cond, waiter.lock):
+        lock.acquire()
+        kept.open()
+        calls = []
+        linear.submit(x).add_done_callback(calls.append)
+        while not calls:
+            time.sleep(0.001)
+        assert waiting.is_alive()
+        lock.release()
+    waiting.join()
+    assert (future.result() == VALUE).all()
+
+
+def results_here(future):
+    return future.result()
+
+
+def results_in_a_thread(future):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(future.result).result()
+
+
+@pytest.mark.parametrize("result_of", [results_here, results_in_a_thread])
+def test_a_result_leaves_callbacks_to_another_thread(linear, x, result_of):
+    for _ in range(50):
+        threads = []
+        future = linear.submit(x)
+        future.add_done_callback(lambda _, threads=threads: threads.append(threading.current_thread().name))
+        assert result_of(future).shape == (2, 3) and future.done() and not future.running()
+        while not threads:
+            time.sleep(0.001)
+        assert future.exception() is None and threads == ["streampool"]
+
+
+def test_a_result_that_the_end_of_an_array_holds_up_is_not_lost(linear, x):
+    """Other threads run while the caller's arrays are given back."""
+    for _ in range(3):
+        held, value, calls = Held(), VALUE.copy(), []
+        weakref.finalize(value, time.sleep, 0.1)
+        held.submit().add_done_callback(lambda _: time.sleep(0.05))  # the thread for completions comes later
+        future = held.model.submit(value)
+        del value
+        future.add_done_callback(calls.append)
+        held.open()
+        assert (future.result() == VALUE).all()
+        assert not concurrent.futures.wait([future], timeout=20).not_done
+        while not calls:
+            time.sleep(0.001)

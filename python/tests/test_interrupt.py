@@ -424,7 +424,7 @@ def a_handler_is_no_failure_of_a_run():
 def futures_of_a_loop_are_completed_whatever_handlers_raise():
     """With threads that wait for them, too. The loop itself may lose a task."""
     model, x, futures = streampool.load(onnx_writer.two()), np.ones(2, np.float32), []
-    waited, is_over = [], threading.Event()
+    waited, called, is_over = [], [], threading.Event()
 
     def wait_for_newest():
         while not is_over.is_set():
@@ -438,8 +438,10 @@ def futures_of_a_loop_are_completed_whatever_handlers_raise():
 
     async def work():
         while not is_over.is_set():
-            futures.append(model.submit(x, x))
-            await futures[-1]
+            future = model.submit(x, x)
+            future.add_done_callback(called.append)
+            futures.append(future)
+            await future
 
     async def wait_for_all():
         for _ in range(2000):
@@ -465,6 +467,7 @@ def futures_of_a_loop_are_completed_whatever_handlers_raise():
     assert loop.run_until_complete(wait_for_all())
     thread.join()
     assert len(futures) > 300 and not any(waited)
+    assert len(called) == len(set(called)) and set(called) >= set(futures)
     assert all(future.exception() is None for future in futures)
 
 
