@@ -211,7 +211,8 @@ void Run::make_outcome()
     is_made.notify_all();
 }
 
-/* Of a run that is done: (True, results) or (False, exception), until it is forgotten; None then. */
+/* Of a run that is done: (True, results) or (False, exception), until it is forgotten; None then.
+ */
 nb::object Run::finish()
 {
     if (!finishing.test_and_set()) {
@@ -268,8 +269,8 @@ void CompletionList::take(const nb::list &into)
     if (first != nullptr) std::rethrow_exception(first);
 }
 
-/* Calls the first of a list, which is in it no more, with `argument`. Between the two steps no signal
- * handler runs, which Python code could not avoid. False: there is none. */
+/* Calls the first of a list, which is in it no more, with `argument`. Between the two steps no
+ * signal handler runs, which Python code could not avoid. False: there is none. */
 static bool call_next(nb::handle callbacks, nb::handle argument)
 {
     PyObject *first = PyObject_CallMethod(callbacks.ptr(), "pop", "i", 0);
