@@ -143,9 +143,10 @@ bool Call::take_inputs(const nb::tuple &values, const nb::dict &named, bool is_r
     }
     if (has_names) take_named(named, is_raw, &refused);
     for (uint32_t i = 0; i < own; i++) {
-        if (inputs[i].name == nullptr) {
-            raise_type("input '%s' is missing", model->inputs[i].name.c_str());
-        }
+        if (inputs[i].name != nullptr) continue;
+        const char *missing = model->inputs[i].name.c_str();
+        if (extra == 0) raise_type("input '%s' is missing", missing);
+        raise_type("input '%s' is missing; '%s' is no input's name", missing, inputs[own].name);
     }
     if (refused != nullptr) {
         release_views();

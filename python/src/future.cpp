@@ -23,9 +23,9 @@ namespace py
 
 struct RunLink;
 
-/* A submitted run. It ends with the last of: its Python object; the library's callback and what
- * that has pushed. What needs the interpreter's lock is given back by finish(), or by the
- * destructor of the Python object. */
+/* A submitted run. It ends with the last of: its Python object; the library's callback and, until
+ * the future has the outcome, what that has pushed. What needs the interpreter's lock is given back
+ * by finish(), or by the destructor of the Python object. */
 class Run
 {
   public:
@@ -33,10 +33,7 @@ class Run
         : call(std::make_unique<Call>(nb::cast<Model &>(model), nb::borrow(model)))
     {
     }
-    ~Run()
-    {
-        if (!is_finished) sp_future_release(handle);
-    }
+    ~Run();
     Run(const Run &) = delete;
     Run &operator=(const Run &) = delete;
 
@@ -50,10 +47,7 @@ class Run
         return state.load(std::memory_order_acquire) != 0;
     }
     nb::object finish();
-    void forget()
-    {
-        outcome.reset();
-    }
+    void forget();
     sp_status wait(nb::handle timeout) const;
     void cancel() const;
     /* `start` submits the run to `on`, a model or a queue, and writes `handle`. */
@@ -61,11 +55,12 @@ class Run
     void submit(const On &on, Start start, CompletionList &to, nb::handle python_future);
 
   private:
-    nb::object end(Call &ending);
+    nb::object end(Call &ending) const;
     void make_outcome();
     void watch(RunLink *link);
     static void on_complete(void *ctx, sp_status status);
 
+    RunLink *link = nullptr; /* a reference, from the submit on */
     /* Writable by the library's thread until `state` is 1 (release; acquire by readers). */
     sp_status status = SP_OK;
     std::string message;
@@ -77,11 +72,29 @@ class Run
     std::thread::id maker;             /* of `outcome`, for threads that have the object's lock */
 };
 
-/* The part of a run that is pushed: it keeps the Python object of the run, by its future. */
+/* The part of a run that is pushed: it keeps the Python object of the run, by its future, until it
+ * is taken, or until the run needs it no more. Then results do not wait in a long list. */
 struct RunLink : Completed {
-    Run *run; /* until it is pushed */
-    PyObject *future;
+    RunLink(PyObject *kept, sp_py_completion_list *to, uint32_t references)
+        : future(nb::borrow(kept).release().ptr()), list(to), count(references)
+    {
+    }
+    /* A reference, or NULL, to whoever asks first. */
+    nb::object take()
+    {
+        return nb::steal(future.exchange(nullptr, std::memory_order_acq_rel));
+    }
+    void release_one()
+    {
+        if (count.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    }
+
+    Run *run = nullptr; /* until it is pushed */
+    std::atomic<PyObject *> future;
     sp_py_completion_list *list; /* a reference for the push */
+
+  private:
+    std::atomic<uint32_t> count; /* of the list, and of the run */
 };
 
 namespace
@@ -90,20 +103,16 @@ namespace
 CompletionList *the_default_list;
 CompletionList *the_memory_list; /* process-wide: one interpreter */
 
-/* From now on the link keeps the future. */
-void keep_future(RunLink *link, PyObject *future, sp_py_completion_list *list)
-{
-    link->future = nb::borrow(future).release().ptr();
-    link->list = list;
-}
-
-/* Appends the future of a run to `into`, which ends the link. */
+/* Appends the future of a run to `into`, unless it is not needed, which ends the link. */
 void take_run(Completed *completed, nb::handle into)
 {
     auto *link = static_cast<RunLink *>(completed);
-    if (PyList_Append(into.ptr(), link->future) != 0) throw nb::python_error();
-    Py_DECREF(link->future);
-    delete link;
+    const nb::object future = link->take();
+    if (future.is_valid() && PyList_Append(into.ptr(), future.ptr()) != 0) {
+        link->future.store(nb::object(future).release().ptr(), std::memory_order_release);
+        throw nb::python_error();
+    }
+    link->release_one();
 }
 
 } // namespace
@@ -121,11 +130,17 @@ void Run::on_complete(void *ctx, sp_status status)
     sp_py_completion_list_release(list);
 }
 
-/* Of a run that has started; nothing fails here, since the run uses the arrays. */
-void Run::watch(RunLink *link)
+Run::~Run()
 {
+    if (!is_finished) sp_future_release(handle);
+    if (link != nullptr) link->release_one();
+}
+
+/* Of a run that has started; nothing fails here, since the run uses the arrays. */
+void Run::watch(RunLink *pushed)
+{
+    link = pushed;
     link->run = this;
-    keep_future(link, future, list);
     sp_py_completion_list_retain(list);
     if (sp_future_on_complete(handle, on_complete, link) == SP_OK) return;
     /* No memory for a callback: this thread waits in its place. */
@@ -138,11 +153,12 @@ void Run::submit(const On &on, Start start, CompletionList &to, nb::handle pytho
 {
     list = to.list;
     future = python_future.ptr();
-    auto link = std::make_unique<RunLink>();
+    auto pushed = std::make_unique<RunLink>(future, list, 2);
     const sp_status submitted = unlocked_wait(start);
     /* From here on other threads may finish the run. One that has begun before a handler raised
      * uses the arrays. */
-    if (handle.bits != 0) watch(link.release());
+    if (handle.bits != 0) watch(pushed.release());
+    else (void)pushed->take();
     on.check_call(submitted);
 }
 
@@ -163,41 +179,39 @@ void Run::cancel() const
     if (cancelled != SP_INVALID || !finishing.test()) check(cancelled);
 }
 
+static nb::object
+    *out_of_memory; /* what a run has ended with, where there is no memory to say so */
+
 /* An exception as what the run has ended with. */
 static nb::object failed_outcome(const std::exception_ptr &error)
 {
     try {
-        std::rethrow_exception(error);
-    } catch (nb::python_error &raised) {
-        return nb::make_tuple(false, nb::borrow(raised.value()));
-    } catch (const std::bad_alloc &) {
-        return nb::make_tuple(false, nb::handle(PyExc_MemoryError)());
-    } catch (const std::exception &other) {
-        return nb::make_tuple(false, nb::handle(PyExc_RuntimeError)(other.what()));
+        try {
+            std::rethrow_exception(error);
+        } catch (nb::python_error &raised) {
+            return nb::make_tuple(false, nb::borrow(raised.value()));
+        } catch (const std::bad_alloc &) {
+            return *out_of_memory;
+        } catch (const std::exception &other) {
+            return nb::make_tuple(false, nb::handle(PyExc_RuntimeError)(other.what()));
+        }
+    } catch (...) {
+        return *out_of_memory;
     }
 }
 
 /* Takes the results. */
-nb::object Run::end(Call &ending)
+nb::object Run::end(Call &ending) const
 {
-    is_finished = true;
     /* The wait may have seen the end before the callback has run. */
     const sp_status ended = is_done() ? status : sp_future_wait(handle);
-    nb::object made;
-    if (ended != SP_OK) {
-        ending.free_allocated();
-        const std::string text = is_done() ? message : std::string(sp_last_error());
-        made = nb::make_tuple(false, error_of(ended, text.c_str()));
-    } else {
-        try {
-            check(ending.take_from(handle));
-            made = nb::make_tuple(true, ending.results(true));
-        } catch (...) {
-            made = failed_outcome(std::current_exception());
-        }
+    if (ended == SP_OK) {
+        check(ending.take_from(handle));
+        return nb::make_tuple(true, ending.results(true));
     }
-    sp_future_release(handle);
-    return made;
+    ending.free_allocated();
+    const std::string text = is_done() ? message : std::string(sp_last_error());
+    return nb::make_tuple(false, error_of(ended, text.c_str()));
 }
 
 /* The caller's arrays are given back behind it: the end of one may run any Python code, so other
@@ -206,7 +220,13 @@ void Run::make_outcome()
 {
     maker = std::this_thread::get_id();
     const std::unique_ptr<Call> ending = std::move(call);
-    outcome = end(*ending);
+    try {
+        outcome = end(*ending);
+    } catch (...) {
+        outcome = failed_outcome(std::current_exception());
+    }
+    is_finished = true;
+    sp_future_release(handle);
     is_made.store(true, std::memory_order_release);
     is_made.notify_all();
 }
@@ -227,6 +247,14 @@ nb::object Run::finish()
         });
     }
     return outcome.is_valid() ? outcome : nb::none();
+}
+
+/* The future has the outcome: what was pushed, or will be, keeps it no more. Until the callback has
+ * set `state` it uses the run. */
+void Run::forget()
+{
+    outcome.reset();
+    if (link != nullptr && is_done()) (void)link->take();
 }
 
 /* ---- lists ---- */
@@ -286,8 +314,7 @@ static bool call_next(nb::handle callbacks, nb::handle argument)
 void CompletionList::put_back(const nb::list &from)
 {
     for (nb::handle future : from) {
-        auto *link = new RunLink();
-        keep_future(link, future.ptr(), list);
+        auto *link = new RunLink(future.ptr(), list, 1);
         sp_py_completion_list_push(list, &link->link);
     }
     from.attr("clear")();
@@ -391,6 +418,7 @@ void bind_future(nb::module_ &m)
              "forgotten it.")
         .def("forget", &Run::forget, nb::lock_self(), "The future has the outcome.")
         .def("cancel", &Run::cancel);
+    out_of_memory = new nb::object(nb::make_tuple(false, nb::handle(PyExc_MemoryError)()));
     the_default_list = new CompletionList(); /* for ever: runs in flight at exit push to it */
     m.attr("default_list") = nb::cast(the_default_list, nb::rv_policy::reference);
     the_memory_list = new CompletionList(); /* as well: so does memory in use at exit */

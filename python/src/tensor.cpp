@@ -290,6 +290,8 @@ void bind_exchange(nb::class_<Tensor> &c)
             return nb::borrow<nb::any>(read(t).attr("tolist")());
         },
         "The elements as nested lists. TypeError for bfloat16: cast it.");
+    c.def("__float__", [](const Tensor &t) { return nb::float_(read_numbers(t).attr("item")()); });
+    c.def("__int__", [](const Tensor &t) { return nb::int_(read_numbers(t).attr("item")()); });
     c.def("__bool__",
           [](const Tensor &t) { return nb::cast<bool>(read_numbers(t).attr("__bool__")()); });
     c.def("__repr__", [](const Tensor &t) {

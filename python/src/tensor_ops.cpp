@@ -158,21 +158,35 @@ TensorObject not_equal(const Tensor &self, nb::handle value)
     return unary("Not", nb::cast<const Tensor &>(equal));
 }
 
-/* Integers, slices and None, one or a tuple of them. A view. */
+/* The dimensions that `...` stands for. */
+uint32_t left_by(const nb::tuple &indices, uint32_t rank)
+{
+    uint32_t indexed = 0, ellipses = 0;
+    for (const nb::handle index : indices) {
+        if (index.is(Py_Ellipsis)) ellipses++;
+        else if (!index.is_none()) indexed++;
+    }
+    if (indexed > rank) raise_too_many(rank);
+    if (ellipses <= 1) return rank - indexed;
+    PyErr_SetString(PyExc_IndexError, "there can be one '...' among the indices");
+    throw nb::python_error();
+}
+
+/* Integers, slices, None and `...`, one or a tuple of them. A view. */
 TensorObject get_item(nb::handle_t<Tensor> self, nb::handle indices)
 {
     auto result = nb::borrow<TensorObject>(self);
     const bool is_tuple = PyTuple_Check(indices.ptr());
     const nb::tuple all =
         is_tuple ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(nb::borrow(indices));
+    const uint32_t left = left_by(all, nb::cast<const Tensor &>(self).info().rank);
     int64_t axis = 0;
-    uint32_t indexed = 0; /* dimensions of the tensor */
-    const uint32_t rank = nb::cast<const Tensor &>(self).info().rank;
     for (const nb::handle index : all) {
-        if (!index.is_none() && indexed++ == rank) raise_too_many(rank);
         const Tensor &tensor = nb::cast<const Tensor &>(result);
         if (PyBool_Check(index.ptr())) {
-            raise_type("an index is an integer, a slice or None, and no bool");
+            raise_type("an index is an integer, a slice, None or '...', and no bool");
+        } else if (index.is(Py_Ellipsis)) {
+            axis += left;
         } else if (index.is_none()) {
             result = unsqueezed(tensor, axis++);
         } else if (PySlice_Check(index.ptr())) {
@@ -182,7 +196,7 @@ TensorObject get_item(nb::handle_t<Tensor> self, nb::handle indices)
             if (at == -1 && PyErr_Occurred()) throw nb::python_error();
             result = selected(tensor, axis, at);
         } else {
-            raise_type("an index is an integer, a slice or None");
+            raise_type("an index is an integer, a slice, None or '...'");
         }
     }
     return result;
@@ -223,7 +237,8 @@ void bind_tensor_ops(nb::class_<Tensor> &c)
     c.def("__hash__", [](nb::handle_t<Tensor> t) {
         return static_cast<Py_ssize_t>(reinterpret_cast<uintptr_t>(t.ptr()) >> 4);
     });
-    c.def("__getitem__", get_item, nb::arg("index").none(), "A view: integers, slices and None.");
+    c.def("__getitem__", get_item, nb::arg("index").none(),
+          "A view: integers, slices, None and '...'.");
     c.def("__len__", [](const Tensor &t) {
         const sp_tensor_info info = t.info();
         if (info.rank == 0) raise_type("a tensor of rank 0 has no length");

@@ -1,57 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Futures of submitted runs, and the threads and event loops that complete them.
-
-A thread of the library only pushes a finished run to a list. Of a run that was submitted in an event
-loop, the loop drains the list, many runs at one wake-up; of others a thread of its own.
-"""
+"""Futures of submitted runs. Who completes them: _completion.py."""
 import _thread
-import atexit
 import collections
 import concurrent.futures
-import functools
 import logging
-import os
-import sys
 import threading
-import time
 import typing
-import weakref
 
 from . import _core
+from ._completion import (current_list, find_asyncio, has_drainer, is_drainer, is_in_child,  # noqa: F401 some for others
+                          is_main_thread, running_loop, start_drainer, taken_futures)
 from ._errors import Status
 
 _FINISHED = concurrent.futures._base.FINISHED
-
-_log = logging.getLogger("streampool")
-
-_taken_futures = set()  # which the main thread has the outcome of, and no other thread has completed yet
-
-_is_in_child = False  # in a forked child
-_get_running_loop = None  # of asyncio, once something has imported it
-_modules_without_asyncio = 0
-
-
-def find_asyncio():
-    """Notes whether asyncio has been imported, unless it is known or no module has been imported since.
-
-    A lookup in sys.modules may lock it for all threads, so it is done only where there are new modules.
-    """
-    global _get_running_loop, _modules_without_asyncio
-    count = len(sys.modules)
-    if _get_running_loop is not None or count == _modules_without_asyncio:
-        return
-    events = sys.modules.get("asyncio.events")
-    if events is None:
-        _modules_without_asyncio = count
-    elif not getattr(events.__spec__, "_initializing", False):  # its function is replaced at the end
-        _get_running_loop = events._get_running_loop
-
-
-def _running_loop():
-    """The event loop of the calling thread, or None. asyncio, which is slow to import, is not."""
-    if _get_running_loop is None:
-        find_asyncio()
-    return None if _get_running_loop is None else _get_running_loop()
 
 
 class _Condition(_thread.RLock):
@@ -139,12 +100,19 @@ class Future(concurrent.futures.Future):
         outcome = self._outcome()
         if outcome is None:
             return True
+        if not self._settle_if_alone(outcome):
+            return False
+        self._invoke_callbacks()
+        self._forget()
+        return True
+
+    def _settle_if_alone(self, outcome, may_call=True):
         with self._condition:
             if self._waiters or self._condition._waiters:
                 return False
+            if not may_call and (self._awaiters or self._done_callbacks):
+                return False
             self._settle(*outcome)
-        self._invoke_callbacks()
-        self._forget()
         return True
 
     def _settle(self, is_ok, value):
@@ -157,7 +125,7 @@ class Future(concurrent.futures.Future):
         self._state = _FINISHED
 
     def _forget(self):
-        _taken_futures.discard(self)
+        taken_futures.discard(self)
         self._run.forget()  # last: what was ended before is done again
 
     def _invoke_callbacks(self):
@@ -181,23 +149,34 @@ class Future(concurrent.futures.Future):
         return (True, self._result) if self._exception is None else (False, self._exception)
 
     def _wait(self, timeout):
-        """What is known then. Waits in the library, which needs no other thread to complete the future. Nor
-        does the caller, who could be ended by a signal handler anywhere, and is not to call callbacks: the
-        drainer or the event loop does it."""
+        """What is known then. Waits in the library, which needs no other thread to complete the future. If
+        the future has callbacks or others wait for it, the drainer or the event loop completes it: the
+        caller could be ended by a signal handler anywhere, or have a lock that a callback takes."""
         known = self._known()
         if known is not None:
             return known
         if not self._run.wait(timeout):
             raise TimeoutError("the run is not done yet")
         outcome = self._outcome()
-        if outcome is not None:
-            _taken_futures.add(self)
+        if outcome is not None and not self._end_quietly(outcome):
+            taken_futures.add(self)
             self._taken = outcome
             if self._state == _FINISHED:
-                _taken_futures.discard(self)
+                taken_futures.discard(self)
             if not has_drainer():
                 self._complete()
         return self._known()
+
+    def _end_quietly(self, outcome):
+        """Sets the result if nobody is to hear of it: then it does not wait for the drainer. False: not."""
+        if not is_main_thread():  # whose own locks are no obstacle to it
+            if not self._condition.acquire(timeout=0.1):
+                return False
+            self._condition.release()
+        if not self._settle_if_alone(outcome, may_call=False):
+            return False
+        self._forget()
+        return True
 
     def _after_fork(self):
         """In the child, of a future that was taken: calls no callback, as the parent does."""
@@ -241,9 +220,9 @@ class Future(concurrent.futures.Future):
 
     def __await__(self) -> "typing.Generator[typing.Any, None, typing.Any]":
         if self._known() is None:
-            if _is_in_child:
+            if is_in_child():
                 self._run.wait(0)  # raises FORKED: no thread of this process completes the run
-            loop = _running_loop()
+            loop = running_loop()
             if loop is None:
                 raise RuntimeError("a future is awaited in a running event loop")
             yield from self._end_in(loop)
@@ -264,10 +243,6 @@ class Future(concurrent.futures.Future):
             self._awaiters.remove(waiter)
 
 
-def _is_main_thread():
-    return threading.current_thread() is threading.main_thread()
-
-
 def _exception_of(error):
     if getattr(error, "status", None) == Status.CANCELLED:
         return concurrent.futures.CancelledError(str(error))
@@ -281,7 +256,7 @@ def _set_done(waiter):
 
 def _wake(waiter):
     loop = waiter.get_loop()
-    if _running_loop() is loop:
+    if running_loop() is loop:
         _set_done(waiter)
         return
     try:
@@ -290,199 +265,3 @@ def _wake(waiter):
         if not loop.is_closed():
             raise
         # nothing waits in it
-
-
-# ---- the drainer: a thread for runs that were submitted outside of event loops ----
-
-_lock = threading.Lock()
-_drainer = None
-_is_ending = False
-_LOOK_MS = 100  # between looks at what cannot wake the drainer: locks that are kept, and loops that stop
-
-
-def _complete_all(completions, complete_last):
-    """Completes the futures whose runs are done. What an exception ends before its end, as that of a signal
-    handler may anywhere, is found again."""
-    done = []
-    try:
-        completions.take(done)
-        while done:
-            complete_last(done)
-    finally:
-        if done:
-            completions.put_back(done)
-
-
-def _drain_until_the_end():
-    kept = []
-
-    def complete_last(done):
-        if not done[-1]._complete_if_free(timeout=0.001 if kept else 0.1):
-            kept.append(done[-1])
-        done.pop()
-
-    next_look = 0
-    while not _is_ending:
-        _core.wait_for_drain(_LOOK_MS if kept or _loop_lists else -1)
-        try:
-            _core.memory_list.take([])
-            _complete_all(_core.default_list, complete_last)
-            if time.monotonic() < next_look:
-                continue
-            next_look = time.monotonic() + _LOOK_MS / 1000
-            kept[:] = [future for future in kept if not future._complete_if_free(timeout=0)]
-            for completions in _lists_of_stopped_loops():
-                _complete_all(completions, complete_last)
-        except BaseException:  # SystemExit in a callback; the base class logs other exceptions
-            _log.exception("exception in a callback of a future")
-
-
-def _make_drainer(is_made):
-    """In a thread without signal handlers: what one raises in Thread.start() may end the new thread."""
-    global _drainer
-    try:
-        with _lock:
-            if _drainer is None and not _is_ending:
-                thread = threading.Thread(target=_drain_until_the_end, name="streampool", daemon=True)
-                thread.start()
-                _drainer = thread
-    except RuntimeError:  # no thread can be started
-        pass
-    finally:
-        is_made.release()
-
-
-def start_drainer():
-    """Starts the thread that completes futures, unless it runs.
-
-    From Python 3.12 on none can be started once the main thread has ended.
-    """
-    if _drainer is not None or _is_ending:
-        return
-    is_made = _thread.allocate_lock()
-    is_made.acquire()
-    try:
-        _thread.start_new_thread(_make_drainer, (is_made,))
-    except RuntimeError as error:
-        if not str(error).startswith("can't "):  # of a signal handler
-            raise
-        return
-    is_made.acquire()
-
-
-def has_drainer():
-    """Whether the thread completes the runs of the default list."""
-    return _drainer is not None and not _is_ending
-
-
-def _end():
-    """At exit, before the guard is closed: ends the drainer."""
-    global _is_ending
-    _is_ending = True
-    if _drainer is not None:
-        _core.default_list.wake()
-        _drainer.join(timeout=1)
-
-
-def _after_fork():
-    global _drainer, _is_in_child, _lock
-    _drainer = None
-    _is_in_child = True
-    _lock = threading.Lock()
-    for completions in _loop_lists.values():
-        completions.after_fork()
-    while _taken_futures:
-        _taken_futures.pop()._after_fork()
-
-
-atexit.register(_end)
-os.register_at_fork(after_in_child=_after_fork)
-
-# ---- event loops ----
-
-_loop_lists = weakref.WeakKeyDictionary()
-_newest = None, None  # a weak reference to the loop that was looked up last, and its list
-
-
-def _complete_last_in_loop(done):
-    """The drainer completes what the loop cannot."""
-    future = done[-1]
-    try:
-        if not has_drainer():
-            future._complete()
-        elif not (future._complete_if_alone() if _is_main_thread()
-                  else future._complete_if_free(timeout=0)):
-            _core.default_list.put_back([future])
-    except Exception:  # of a signal handler, or in the making of the result: the drainer has no handlers
-        _core.default_list.put_back([future])
-        done.pop()
-        raise
-    done.pop()
-
-
-class _Reader:
-    """What a loop calls when runs are done. The loop has the only reference, which it drops when it
-    is closed, or with itself."""
-
-    def __init__(self, completions):
-        self._completions = completions
-
-    def __call__(self):
-        try:
-            _complete_all(self._completions, _complete_last_in_loop)
-        except (KeyboardInterrupt, SystemExit):  # it ends the loop, and its frames keep this object
-            self._completions.forward(_core.default_list)
-            raise
-
-
-def _list_of_loop(loop):
-    start_drainer()  # for runs that outlive the loop
-    completions = _core.CompletionList()
-    reader = _Reader(completions)
-    weakref.finalize(reader, _leave_loop, completions, weakref.ref(loop)).atexit = False
-    try:
-        loop.add_reader(completions.fileno(), reader)
-    except NotImplementedError:  # a loop without file descriptors
-        return _core.default_list
-    global _newest
-    _loop_lists[loop] = completions
-    _core.default_list.wake()  # the drainer looks at loops from now on
-    _newest = weakref.ref(loop, _forget), completions
-    return completions
-
-
-def _lists_of_stopped_loops():
-    """Of loops that are not closed: they may never run again, and other threads and loops may wait."""
-    loops = [ref() for ref in _loop_lists.keyrefs()]
-    lists = [_loop_lists.get(loop) for loop in loops if loop is not None and not loop.is_running()]
-    return [completions for completions in lists if completions is not None]
-
-
-def _leave_loop(completions, loop):
-    """The loop is closed, or gone; the drainer completes the rest."""
-    completions.forward(_core.default_list)
-    global _newest
-    closed = loop()
-    if closed is not None:
-        _loop_lists.pop(closed, None)
-        if _newest[1] is completions:
-            _newest = None, None
-
-
-def _forget(loop):
-    global _newest
-    if _newest[0] is loop:
-        _newest = None, None
-
-
-def current_list():
-    """The list for runs that the calling thread submits now."""
-    loop = _running_loop()
-    if loop is None:
-        start_drainer()
-        return _core.default_list
-    newest, completions = _newest  # many requests of one loop follow each other
-    if newest is not None and newest() is loop:
-        return completions
-    known = _loop_lists.get(loop)
-    return known if known is not None else _list_of_loop(loop)

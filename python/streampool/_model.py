@@ -206,7 +206,7 @@ class Model(Handle):
         if not run.submit(queue, completions, future, values, named, False):
             values, named = convert(self.inputs, values, named)
             run.submit(queue, completions, future, values, named, True)
-        if completions is _default_list and not module.has_drainer():
+        if completions is _default_list and not module.has_drainer() and not module.is_drainer():
             future.exception()
         return future
 

@@ -49,6 +49,18 @@ def test_result_in_the_loop_does_not_wait_for_the_loop(slow):
     assert (asyncio.run(main()) == 1).all()
 
 
+def test_results_in_a_loop_that_does_not_turn_are_not_kept(linear, x):
+    async def main():
+        alive = []
+        for _ in range(100):
+            future = linear.submit(x)
+            alive.append(weakref.ref(future.result()))
+            assert not concurrent.futures.wait([future], timeout=0).not_done
+        return sum(ref() is not None for ref in alive)
+
+    assert asyncio.run(main()) < 20
+
+
 def test_an_error_is_raised_by_await():
     table = streampool.load(onnx_writer.table())
 
@@ -209,7 +221,7 @@ def test_closed_loops_leave_no_descriptors(linear, x):
         asyncio.run(main())
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) <= before
-    assert not streampool._future._loop_lists and streampool._future._newest == (None, None)
+    assert not streampool._completion._loop_lists and streampool._completion._newest == (None, None)
 
 
 def test_futures_and_closed_loops_that_are_kept_hold_no_descriptors(linear, x):

@@ -21,6 +21,8 @@ def test_a_count_or_a_name_that_is_wrong(two):
         two(a, a, a)
     with pytest.raises(TypeError, match="input 'b' is missing"):
         two(a)
+    with pytest.raises(TypeError, match="input 'b' is missing; 'c' is no input's name"):
+        two(a, c=a)
     with pytest.raises(TypeError, match="input 'a' is given twice"):
         two(a, a=a, b=a)
     with pytest.raises(ValueError, match="nothing"):

@@ -139,6 +139,17 @@ last = Last()
     assert "handler (2, 3)" in out
 
 
+def test_a_callback_that_submits_is_not_called_by_itself_at_the_end():
+    out = run_python(PREPARE + """
+def follow(future):
+    future.exception()
+    short.submit(x).add_done_callback(follow)
+for _ in range(6): follow(short.submit(x))
+time.sleep(0.02)
+""", check=False)
+    assert (out.returncode, out.stderr) == (0, "")
+
+
 def test_an_exit_handler_of_before_the_import_may_wait_for_what_it_submits():
     """It runs after that of the package, which has ended the drainer."""
     out = run_python("""

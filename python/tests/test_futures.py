@@ -276,6 +276,27 @@ def test_a_lock_that_a_thread_keeps_stops_no_other_future(linear, x):
     assert (future.result() == VALUE).all()
 
 
+def test_no_memory_for_the_exception_of_a_run_is_its_exception(linear, x):
+    testcapi = pytest.importorskip("_testcapi")
+    table, held = streampool.load(onnx_writer.table()), Held()
+    busy, inside, end = held.submit(), threading.Event(), threading.Event()
+    busy.add_done_callback(lambda _: (inside.set(), end.wait()))  # no other thread makes the exception
+    held.open()
+    inside.wait()
+    failed = table.submit(np.int64([9]))
+    failed._run.wait(None)
+    testcapi.set_nomemory(1, 2)
+    try:
+        failed.exception()
+    except MemoryError:
+        pass
+    finally:
+        testcapi.remove_mem_hooks()
+        end.set()
+    assert isinstance(failed.exception(timeout=30), (MemoryError, streampool.Error))
+    assert not concurrent.futures.wait([failed, linear.submit(x)], timeout=30).not_done
+
+
 def test_a_lock_of_a_wait_that_is_kept_stops_no_other_future(linear, x):
     kept = Held()
     future = kept.submit()
@@ -295,6 +316,22 @@ def test_a_lock_of_a_wait_that_is_kept_stops_no_other_future(linear, x):
         lock.release()
     waiting.join()
     assert (future.result() == VALUE).all()
+
+
+def test_results_that_nobody_else_waits_for_are_not_kept(linear, x):
+    """While the thread for completions is busy."""
+    held, inside, end = Held(), threading.Event(), threading.Event()
+    held.submit().add_done_callback(lambda _: (inside.set(), end.wait()))
+    held.open()
+    inside.wait()
+    alive = []
+    for _ in range(100):
+        future = linear.submit(x)
+        alive.append(weakref.ref(future.result()))
+        assert not concurrent.futures.wait([future], timeout=0).not_done
+    kept = sum(ref() is not None for ref in alive)  # some: the library may still have been in the callback
+    end.set()
+    assert kept < 20
 
 
 def results_here(future):

@@ -100,6 +100,15 @@ def test_an_array_is_written_in_place():
     assert same is array and array.tolist() == [[22, 44], [26, 48]]
 
 
+def test_one_element_is_a_number():
+    a = tensor(np.float32([[1.5]]))
+    assert (float(a), int(a)) == (1.5, 1) and isinstance(int(tensor(np.int64(2**53 + 1))), int)
+    assert int(tensor(np.int64(2**53 + 1))) == 2**53 + 1
+    for of in (float, int):
+        with pytest.raises(ValueError):
+            of(tensor(np.float32([1, 2])))
+
+
 def test_integers_are_not_divided_by_a_slash():
     a = tensor(np.int32([7, -7]))
     for operation in (lambda: a / 2, lambda: 2 / a, lambda: a / a, lambda: a / np.int32([2, 2])):
@@ -110,11 +119,14 @@ def test_integers_are_not_divided_by_a_slash():
 
 def test_indices():
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
-    for index in (None, (None, 1), (0, None, slice(None, None, -2)), -1, (slice(5, None), np.int8(2)), ()):
+    for index in (None, (None, 1), (0, None, slice(None, None, -2)), -1, (slice(5, None), np.int8(2)), (), ...,
+                  (..., 1), (0, ...), (0, ..., 1), (None, ..., None), (..., None, slice(None, None, -1))):
         assert tensor(a)[index].tolist() == a[index].tolist(), index
-    for index in (True, (0, False), ..., [0], 1.0):
-        with pytest.raises(TypeError, match="an index is an integer, a slice or None"):
+    for index in (True, (0, False), [0], 1.0):
+        with pytest.raises(TypeError, match="an index is an integer, a slice, None or '...'"):
             tensor(a)[index]
+    with pytest.raises(IndexError, match="there can be one '...'"):
+        tensor(a)[..., ...]
     for index in ((0, 0, 0), (slice(None),) * 3, (None, 0, None, 0, slice(None))):
         with pytest.raises(IndexError, match="too many indices: the tensor has 2 dimensions"):
             tensor(a)[index]

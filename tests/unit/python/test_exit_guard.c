@@ -39,7 +39,9 @@ static void step_until_refused(void *arg, uint32_t index)
     for (int i = 0; i < 1000; i++) CHECK(step());
     pthread_mutex_lock(&running->lock); /* as the interpreter's exit handlers run */
     pthread_mutex_unlock(&running->lock);
+    CHECK(!sp_py_guard_is_closed());
     sp_py_guard_close();
+    CHECK(sp_py_guard_is_closed());
     CHECK(step()); /* the thread that has closed it may go on */
     sp_py_guard_close();
     /* A thread that still took the lock now would use freed memory. */
