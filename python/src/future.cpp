@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <poll.h>
+#include <sched.h>
 
 #include "batch_queue.hpp"
 #include "call.hpp"
@@ -50,6 +51,7 @@ class Run
     void forget();
     sp_status wait(nb::handle timeout) const;
     void cancel() const;
+    void await_callback() const;
     /* `start` submits the run to `on`, a model or a queue, and writes `handle`. */
     template <class On, class Start>
     void submit(const On &on, Start start, CompletionList &to, nb::handle python_future);
@@ -162,10 +164,18 @@ void Run::submit(const On &on, Start start, CompletionList &to, nb::handle pytho
     on.check_call(submitted);
 }
 
+/* The library's thread, which wakes those that wait, is about to call it. Behind it what is pushed
+ * can be let go of: a chance for it, no promise. */
+void Run::await_callback() const
+{
+    for (int i = 0; i < 16 && !is_done(); i++) sched_yield();
+}
+
 sp_status Run::wait(nb::handle timeout) const
 {
     const sp_status waited = wait_unlocked(timeout_of(timeout), [&](int64_t ns) {
         const sp_status now = sp_future_wait_for(handle, ns);
+        if (now == SP_OK) await_callback();
         /* Of a run that ended with SP_TIMEOUT the wait is over. */
         return now == SP_TIMEOUT && sp_future_query(handle) != SP_NOT_READY ? SP_OK : now;
     });

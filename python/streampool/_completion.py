@@ -65,14 +65,18 @@ _is_ending = False
 _LOOK_MS = 100  # between looks at what cannot wake the drainer: locks that are kept, and loops that stop
 
 
+def _complete_each(done, complete_last):
+    while done:
+        complete_last(done)
+
+
 def _complete_all(completions, complete_last):
     """Completes the futures whose runs are done. What an exception ends before its end, as that of a signal
     handler may anywhere, is found again."""
     done = []
     try:
         completions.take(done)
-        while done:
-            complete_last(done)
+        _complete_each(done, complete_last)  # a loop's jump back is outside of the try in Python 3.13
     finally:
         if done:
             completions.put_back(done)
