@@ -10,7 +10,6 @@
 #include <thread>
 
 #include <poll.h>
-#include <sched.h>
 
 #include "batch_queue.hpp"
 #include "call.hpp"
@@ -43,15 +42,11 @@ class Run
     sp_py_completion_list *list = nullptr;
     PyObject *future = nullptr; /* of Python, which owns this object; its link keeps it */
 
-    bool is_done() const
-    {
-        return state.load(std::memory_order_acquire) != 0;
-    }
+    bool is_done() const;
     nb::object finish();
     void forget();
     sp_status wait(nb::handle timeout) const;
     void cancel() const;
-    void await_callback() const;
     /* `start` submits the run to `on`, a model or a queue, and writes `handle`. */
     template <class On, class Start>
     void submit(const On &on, Start start, CompletionList &to, nb::handle python_future);
@@ -62,11 +57,10 @@ class Run
     void watch(RunLink *link);
     static void on_complete(void *ctx, sp_status status);
 
-    RunLink *link = nullptr; /* a reference, from the submit on */
-    /* Writable by the library's thread until `state` is 1 (release; acquire by readers). */
+    RunLink *link = nullptr; /* from the submit on */
+    /* Writable by the library's thread until the link says that the run is done. */
     sp_status status = SP_OK;
     std::string message;
-    std::atomic<uint32_t> state = 0;
     nb::object outcome;       /* what end() has made, until the future has it */
     bool is_finished = false; /* by the thread that has set `finishing` */
     std::atomic_flag finishing = ATOMIC_FLAG_INIT;
@@ -75,7 +69,8 @@ class Run
 };
 
 /* The part of a run that is pushed: it keeps the Python object of the run, by its future, until it
- * is taken, or until the run needs it no more. Then results do not wait in a long list. */
+ * is taken, or until the run needs it no more. Then results do not wait in a long list. Of a run it
+ * has three references: of the run, of its callback, and of the list. */
 struct RunLink : Completed {
     RunLink(PyObject *kept, sp_py_completion_list *to, uint32_t references)
         : future(nb::borrow(kept).release().ptr()), list(to), count(references)
@@ -93,10 +88,11 @@ struct RunLink : Completed {
 
     Run *run = nullptr; /* until it is pushed */
     std::atomic<PyObject *> future;
-    sp_py_completion_list *list; /* a reference for the push */
+    std::atomic<uint32_t> is_done = 0; /* release; acquire by readers */
+    sp_py_completion_list *list;       /* a reference for the push */
 
   private:
-    std::atomic<uint32_t> count; /* of the list, and of the run */
+    std::atomic<uint32_t> count;
 };
 
 namespace
@@ -127,9 +123,16 @@ void Run::on_complete(void *ctx, sp_status status)
     sp_py_completion_list *list = link->list;
     run->status = status;
     if (status != SP_OK) run->message = sp_last_error();
-    run->state.store(1, std::memory_order_release);
+    link->is_done.store(1, std::memory_order_release);
     sp_py_completion_list_push(list, &link->link); /* the run may have ended after this */
     sp_py_completion_list_release(list);
+    link->is_done.notify_all();
+    link->release_one();
+}
+
+bool Run::is_done() const
+{
+    return link != nullptr && link->is_done.load(std::memory_order_acquire) != 0;
 }
 
 Run::~Run()
@@ -155,7 +158,7 @@ void Run::submit(const On &on, Start start, CompletionList &to, nb::handle pytho
 {
     list = to.list;
     future = python_future.ptr();
-    auto pushed = std::make_unique<RunLink>(future, list, 2);
+    auto pushed = std::make_unique<RunLink>(future, list, 3);
     const sp_status submitted = unlocked_wait(start);
     /* From here on other threads may finish the run. One that has begun before a handler raised
      * uses the arrays. */
@@ -164,18 +167,12 @@ void Run::submit(const On &on, Start start, CompletionList &to, nb::handle pytho
     on.check_call(submitted);
 }
 
-/* The library's thread, which wakes those that wait, is about to call it. Behind it what is pushed
- * can be let go of: a chance for it, no promise. */
-void Run::await_callback() const
-{
-    for (int i = 0; i < 16 && !is_done(); i++) sched_yield();
-}
-
 sp_status Run::wait(nb::handle timeout) const
 {
     const sp_status waited = wait_unlocked(timeout_of(timeout), [&](int64_t ns) {
         const sp_status now = sp_future_wait_for(handle, ns);
-        if (now == SP_OK) await_callback();
+        /* The library calls the callback about now: behind it the future can be let go of. */
+        if (now == SP_OK) link->is_done.wait(0, std::memory_order_acquire);
         /* Of a run that ended with SP_TIMEOUT the wait is over. */
         return now == SP_TIMEOUT && sp_future_query(handle) != SP_NOT_READY ? SP_OK : now;
     });
@@ -259,8 +256,8 @@ nb::object Run::finish()
     return outcome.is_valid() ? outcome : nb::none();
 }
 
-/* The future has the outcome: what was pushed, or will be, keeps it no more. Until the callback has
- * set `state` it uses the run. */
+/* The future has the outcome: what was pushed keeps it no more. Until the callback has run it uses
+ * the run. */
 void Run::forget()
 {
     outcome.reset();
