@@ -40,7 +40,6 @@ class Run
     std::unique_ptr<Call> call;
     sp_future handle = {};
     sp_py_completion_list *list = nullptr;
-    PyObject *future = nullptr; /* of Python, which owns this object; its link keeps it */
 
     bool is_done() const;
     nb::object finish();
@@ -157,8 +156,7 @@ template <class On, class Start>
 void Run::submit(const On &on, Start start, CompletionList &to, nb::handle python_future)
 {
     list = to.list;
-    future = python_future.ptr();
-    auto pushed = std::make_unique<RunLink>(future, list, 3);
+    auto pushed = std::make_unique<RunLink>(python_future.ptr(), list, 3);
     const sp_status submitted = unlocked_wait(start);
     /* From here on other threads may finish the run. One that has begun before a handler raised
      * uses the arrays. */
@@ -186,8 +184,8 @@ void Run::cancel() const
     if (cancelled != SP_INVALID || !finishing.test()) check(cancelled);
 }
 
-static nb::object
-    *out_of_memory; /* what a run has ended with, where there is no memory to say so */
+/* What a run has ended with, where there is no memory to say so. Made by the import. */
+static nb::object *out_of_memory;
 
 /* An exception as what the run has ended with. */
 static nb::object failed_outcome(const std::exception_ptr &error)
@@ -238,8 +236,7 @@ void Run::make_outcome()
     is_made.notify_all();
 }
 
-/* Of a run that is done: (True, results) or (False, exception), until it is forgotten; None then.
- */
+/* Of a run that is done: (True, results) or (False, exception); None once it is forgotten. */
 nb::object Run::finish()
 {
     if (!finishing.test_and_set()) {

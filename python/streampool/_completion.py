@@ -237,10 +237,10 @@ def _leave_loop(completions, loop):
     completions.forward(_core.default_list)
     global _newest
     closed = loop()
-    if closed is not None:
+    if closed is not None and _loop_lists.get(closed) is completions:
         _loop_lists.pop(closed, None)
-        if _newest[1] is completions:
-            _newest = None, None
+    if _newest[1] is completions:
+        _newest = None, None
 
 
 def _forget(loop):

@@ -462,6 +462,8 @@ def futures_of_a_loop_are_completed_whatever_handlers_raise():
         except (Late, RuntimeError):  # RuntimeError: stopped before the end
             pass
         signal.setitimer(signal.ITIMER_REAL, 0)
+        loop._thread_id = None  # what the loop's own end leaves undone when it is ended
+        asyncio.events._set_running_loop(None)
     is_over.set()
     loop.set_exception_handler(None)
     assert loop.run_until_complete(wait_for_all())
