@@ -121,7 +121,12 @@ void Run::on_complete(void *ctx, sp_status status)
     Run *run = link->run;
     sp_py_completion_list *list = link->list;
     run->status = status;
-    if (status != SP_OK) run->message = sp_last_error();
+    if (status != SP_OK) {
+        try {
+            run->message = sp_last_error();
+        } catch (const std::bad_alloc &) { /* the status says enough */
+        }
+    }
     link->is_done.store(1, std::memory_order_release);
     sp_py_completion_list_push(list, &link->link); /* the run may have ended after this */
     sp_py_completion_list_release(list);
@@ -184,7 +189,8 @@ void Run::cancel() const
     if (cancelled != SP_INVALID || !finishing.test()) check(cancelled);
 }
 
-/* What a run has ended with, where there is no memory to say so. Made by the import. */
+/* What a run has ended with, where there is no memory to say so: made by the import, so it has the
+ * class. An exception would keep the frames of all that it was raised in. */
 static nb::object *out_of_memory;
 
 /* An exception as what the run has ended with. */
@@ -216,7 +222,8 @@ nb::object Run::end(Call &ending) const
     }
     ending.free_allocated();
     const std::string text = is_done() ? message : std::string(sp_last_error());
-    return nb::make_tuple(false, error_of(ended, text.c_str()));
+    const char *shown = text.empty() ? sp_status_name(ended) : text.c_str();
+    return nb::make_tuple(false, error_of(ended, shown));
 }
 
 /* The caller's arrays are given back behind it: the end of one may run any Python code, so other
@@ -236,7 +243,8 @@ void Run::make_outcome()
     is_made.notify_all();
 }
 
-/* Of a run that is done: (True, results) or (False, exception); None once it is forgotten. */
+/* Of a run that is done: (True, results) or (False, exception, or its class); None once it is
+ * forgotten. */
 nb::object Run::finish()
 {
     if (!finishing.test_and_set()) {
@@ -418,11 +426,10 @@ void bind_future(nb::module_ &m)
             },
             nb::arg("timeout").none(), "False: it is not done in so many seconds.")
         .def("finish", &Run::finish, nb::lock_self(),
-             "(is_ok, value) of a run that is done; None if another thread is at it, or has "
-             "forgotten it.")
+             "(is_ok, value) of a run that is done; None once it is forgotten.")
         .def("forget", &Run::forget, nb::lock_self(), "The future has the outcome.")
         .def("cancel", &Run::cancel);
-    out_of_memory = new nb::object(nb::make_tuple(false, nb::handle(PyExc_MemoryError)()));
+    out_of_memory = new nb::object(nb::make_tuple(false, nb::handle(PyExc_MemoryError)));
     the_default_list = new CompletionList(); /* for ever: runs in flight at exit push to it */
     m.attr("default_list") = nb::cast(the_default_list, nb::rv_policy::reference);
     the_memory_list = new CompletionList(); /* as well: so does memory in use at exit */

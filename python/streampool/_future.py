@@ -244,6 +244,8 @@ class Future(concurrent.futures.Future):
 
 
 def _exception_of(error):
+    if isinstance(error, type):  # there was no memory for it
+        return error()
     if getattr(error, "status", None) == Status.CANCELLED:
         return concurrent.futures.CancelledError(str(error))
     return error

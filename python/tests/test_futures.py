@@ -304,6 +304,7 @@ def test_no_memory_for_the_exception_of_a_run_is_its_exception(linear, x):
         finally:
             testcapi.remove_mem_hooks()
     assert isinstance(failed.exception(timeout=30), (MemoryError, streampool.Error))
+    assert failed.exception() is failed.exception()
     assert not concurrent.futures.wait([failed, linear.submit(x)], timeout=30).not_done
 
 
