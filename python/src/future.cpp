@@ -127,8 +127,8 @@ void Run::on_complete(void *ctx, sp_status status)
         } catch (const std::bad_alloc &) { /* the status says enough */
         }
     }
-    link->is_done.store(1, std::memory_order_release);
-    sp_py_completion_list_push(list, &link->link); /* the run may have ended after this */
+    link->is_done.store(1, std::memory_order_release); /* the run may have ended after this */
+    sp_py_completion_list_push(list, &link->link);
     sp_py_completion_list_release(list);
     link->is_done.notify_all();
     link->release_one();

@@ -89,6 +89,7 @@ class Future(concurrent.futures.Future):
         return False
 
     def _complete_if_free(self, timeout):
+        """_complete, unless it might block for good: False."""
         if self._is_kept(timeout):
             return False
         self._complete()
@@ -107,6 +108,7 @@ class Future(concurrent.futures.Future):
         return True
 
     def _settle_if_alone(self, outcome, may_call=True):
+        """False: a thread must be notified, or, unless the caller does that, a task or a callback."""
         with self._condition:
             if self._waiters or self._condition._waiters:
                 return False
@@ -169,7 +171,7 @@ class Future(concurrent.futures.Future):
 
     def _end_quietly(self, outcome):
         """Sets the result if nobody is to hear of it: then it does not wait for the drainer. False: not."""
-        if not is_main_thread():  # whose own locks are no obstacle to it
+        if not is_main_thread():  # only handlers leave locks taken: its own, which it may take again
             if not self._condition.acquire(timeout=0.1):
                 return False
             self._condition.release()
