@@ -11,7 +11,7 @@
  * sp_pack_constants. */
 #define SP_FUSED_KERNEL_LIST(X)                                                                    \
     X(row_norm_f32)   /* x, epsilon, scale if has_scale, bias if has_bias, addend if has_addend, y \
-                       */                                                                          \
+                         unless is_only_packed, its packed form if y_format: both are written */   \
     X(row_affine_f32) /* x, mean, factor, scale, bias, y */                                        \
     X(erf_gate_f32)   /* x, y: y = x * (erf(x / divisor) + addend) * factor */                     \
     X(clip_gate_f32)  /* x, y: y = x * clip(x + addend, low, high) / divisor */                    \
@@ -25,14 +25,22 @@
 /* Of each row of x, or of x + addend: d = x - mean(x) if is_centred, else x; y = activation(d /
  * sqrt(mean(d * d) + epsilon) * scale + bias), each operation rounded. Epsilon is one number, scale
  * and bias have one for each element of a row. Row r of the addend begins at r / block * outer + r
- * % block * inner. */
+ * % block * inner.
+ *
+ * y_format: the result, too, or only, as the left operand of a narrow product, in which row r is
+ * line r / block * outer + r % block * inner. Rows are whole groups of that format and at most
+ * SP_NORM_PACKED_EXTENT long, lines are whole, and there is no activation. */
+#define SP_NORM_PACKED_EXTENT 4096
 typedef struct sp_row_norm_constants {
     int64_t rows, extent;
     int64_t addend_block, addend_outer, addend_inner;
+    int64_t line_block, line_outer, line_inner;
     bool is_centred;
     bool by_reciprocal; /* d * (1 / sqrt(...)) */
     bool has_scale, has_bias, has_addend;
     uint8_t activation; /* sp_activation */
+    uint8_t y_format;   /* sp_pack_format of the packed result, or SP_PACK_NONE */
+    bool is_only_packed;
 } sp_row_norm_constants;
 
 /* Of each row of x: y = (x - mean) * (factor * scale) + bias, each operation rounded. Mean and
@@ -90,7 +98,11 @@ typedef struct sp_attention_operand {
 /* y = softmax(of_scores(of_query(query) of_key(key)^T) + mask) value, each operation rounded, for
  * each batch entry: of `rows` queries and `keys` keys of `depth` elements, and values of `columns`.
  * A score is `fill` where the condition, a bool, is not 0, or where it is 0: before the mask is
- * added, or after. Columns of query, value, mask, condition and y are neighbours. */
+ * added, or after. Columns of query, value, mask, condition and y are neighbours.
+ *
+ * y_format: y is a matrix of y_lines rows of y_width elements that is packed as the left operand of
+ * a narrow product, of the type of `rounding`; its strides are those in the matrix. The columns of
+ * a head are part of a row, from a multiple of 8 on, and at most `depth`. */
 typedef struct sp_attention_constants {
     int64_t rows, keys, depth, columns;
     sp_attention_scale of_query, of_key, of_scores;
@@ -99,16 +111,18 @@ typedef struct sp_attention_constants {
     bool fills_false;       /* where the condition is 0 */
     bool is_condition_last; /* after the mask */
     uint8_t rounding;       /* sp_rounding of the operands of both products, scaled */
+    uint8_t y_format;       /* sp_pack_format of y, or SP_PACK_NONE */
     uint32_t batch_rank;
     int64_t batch_dims[SP_ATTENTION_RANK];
+    int64_t y_width, y_lines;
     sp_attention_operand query, key, value, mask, condition, y;
 } sp_attention_constants;
 
 #define SP_FUSED_CONSTANTS_LIST(X)                                                                 \
-    X(sp_row_norm_constants, 48)                                                                   \
+    X(sp_row_norm_constants, 72)                                                                   \
     X(sp_row_affine_constants, 16)                                                                 \
     X(sp_gate_constants, 40)                                                                       \
     X(sp_look_up_constants, 40)                                                                    \
-    X(sp_attention_constants, 440)
+    X(sp_attention_constants, 456)
 
 #endif

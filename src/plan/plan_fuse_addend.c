@@ -6,50 +6,7 @@
 #include "plan/plan_fuse.h"
 #include "plan/plan_strides.h"
 
-/* Rows of an operand of the sum: row r begins at r / block * outer + r % block * inner. */
-typedef struct row_strides {
-    int64_t block, outer, inner;
-} row_strides;
-
-/* Dimensions of rows, outermost first. */
-typedef struct row_dims {
-    uint32_t rank;
-    int64_t dims[SP_VIEW_RANK + 1], strides[SP_VIEW_RANK + 1];
-} row_dims;
-
-/* Puts a dimension inside of the others, as part of the last one if that goes on with it. */
-static void dims_append(row_dims *rows, int64_t count, int64_t stride)
-{
-    if (count == 1) return;
-    const uint32_t last = rows->rank - 1;
-    if (rows->rank > 0 && rows->strides[last] == count * stride) {
-        rows->dims[last] *= count;
-        rows->strides[last] = stride;
-        return;
-    }
-    rows->dims[rows->rank] = count;
-    rows->strides[rows->rank++] = stride;
-}
-
-/* Rows of `extent` neighbouring elements; false if the view is of no such rows, or they have more
- * than two strides. */
-static bool find_rows(const sp_view *view, int64_t extent, row_strides *out)
-{
-    const uint32_t last = view->rank - 1;
-    if (view->first != 0 || view->strides[last] != 1 || view->dims[last] % extent != 0)
-        return false;
-    row_dims rows = {0};
-    for (uint32_t i = 0; i < last; i++) dims_append(&rows, view->dims[i], view->strides[i]);
-    dims_append(&rows, view->dims[last] / extent, extent);
-    if (rows.rank > 2) return false;
-    const uint32_t inner = rows.rank - 1;
-    *out = (row_strides){.block = rows.rank > 0 ? rows.dims[inner] : 1,
-                         .outer = rows.rank > 1 ? rows.strides[0] : 0,
-                         .inner = rows.rank > 0 ? rows.strides[inner] : 0};
-    return true;
-}
-
-static bool is_plain(const row_strides *rows, const sp_row_norm_constants *k)
+static bool is_plain(const sp_view_rows *rows, const sp_row_norm_constants *k)
 {
     return k->rows == 1 || (rows->block == k->rows && rows->inner == k->extent);
 }
@@ -78,7 +35,7 @@ static bool is_kept(const sp_stride_pass *pass, const sp_plan_binding *operand)
 typedef struct addend {
     const sp_plan_step *sum;
     uint32_t operand; /* of the sum; the other one is x */
-    row_strides rows;
+    sp_view_rows rows;
     bool has_source; /* the addend is a copy, and the rows are those of what it was made from */
     sp_stride_source source;
 } addend;
@@ -103,8 +60,8 @@ static bool find_addend(const sp_stride_pass *pass, const sp_row_norm_constants 
     of->operand = operand;
     of->has_source = sp__view_is_plain(&view) &&
                      sp__stride_find(pass, binding, sizeof(float), &of->source) &&
-                     find_rows(&of->source.view, k->extent, &of->rows);
-    return of->has_source || find_rows(&view, k->extent, &of->rows);
+                     sp__view_find_rows(&of->source.view, k->extent, &of->rows);
+    return of->has_source || sp__view_find_rows(&view, k->extent, &of->rows);
 }
 
 static bool match_addend(const sp_stride_pass *pass, const sp_plan_step *norm, addend *out)
@@ -117,9 +74,9 @@ static bool match_addend(const sp_stride_pass *pass, const sp_plan_step *norm, a
     bool is_found = false;
     for (uint32_t i = 0; i < 2; i++) { /* rather one that is a copy, which is not made then */
         const sp_view view = operand_view(out->sum, 1 - i);
-        row_strides x;
+        sp_view_rows x;
         addend found = *out;
-        if (!find_rows(&view, k->extent, &x) || !is_plain(&x, k)) continue;
+        if (!sp__view_find_rows(&view, k->extent, &x) || !is_plain(&x, k)) continue;
         if (!find_addend(pass, k, i, &found)) continue;
         if (!is_found || found.has_source) *out = found;
         is_found = true;

@@ -47,8 +47,7 @@ static void count_uses(sp_stride_pass *pass)
     }
 }
 
-/* Removes a copy if nothing reads what it writes, and then the copy that it reads. */
-static void drop_read(sp_stride_pass *pass, uint32_t root)
+void sp__stride_drop_read(sp_stride_pass *pass, uint32_t root)
 {
     for (;;) {
         sp_stride_value *value = &pass->values[root];
@@ -74,7 +73,7 @@ void sp__stride_read(sp_stride_pass *pass, uint32_t s, uint32_t operand,
     *binding = source->binding;
     pass->values[binding->index].reads++;
     pass->values[binding->index].reader = s;
-    drop_read(pass, copy);
+    sp__stride_drop_read(pass, copy);
     /* Over an operand, a result may be only where each element is read before it is written. */
     const uint32_t result = step->bindings[step->binding_count - 1].index;
     builder->values[result].in_place = SP_NO_VALUE;

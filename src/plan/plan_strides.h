@@ -46,6 +46,10 @@ bool sp__stride_find(const sp_stride_pass *pass, const sp_plan_binding *read,
 void sp__stride_read(sp_stride_pass *pass, uint32_t step, uint32_t operand,
                      const sp_stride_source *source);
 
+/* One read less of the value. Removes a copy if nothing reads what it writes, and then the copy
+ * that it reads. */
+void sp__stride_drop_read(sp_stride_pass *pass, uint32_t root);
+
 /* The copy of the whole result y, in another order, that nothing else reads: its step, and the view
  * by which the step of y writes it. */
 bool sp__stride_find_result(const sp_stride_pass *pass, const sp_plan_binding *y, uint32_t *copy,

@@ -142,3 +142,41 @@ bool sp__view_invert(const sp_view *view, sp_view *out)
     *out = found;
     return true;
 }
+
+/* ---- rows ---- */
+
+/* Dimensions of rows, outermost first. */
+typedef struct row_dims {
+    uint32_t rank;
+    int64_t dims[SP_VIEW_RANK + 1], strides[SP_VIEW_RANK + 1];
+} row_dims;
+
+/* Puts a dimension inside of the others, as part of the last one if that goes on with it. */
+static void dims_append(row_dims *rows, int64_t count, int64_t stride)
+{
+    if (count == 1) return;
+    const uint32_t last = rows->rank - 1;
+    if (rows->rank > 0 && rows->strides[last] == count * stride) {
+        rows->dims[last] *= count;
+        rows->strides[last] = stride;
+        return;
+    }
+    rows->dims[rows->rank] = count;
+    rows->strides[rows->rank++] = stride;
+}
+
+bool sp__view_find_rows(const sp_view *view, int64_t extent, sp_view_rows *out)
+{
+    const uint32_t last = view->rank - 1;
+    if (view->first != 0 || view->strides[last] != 1 || view->dims[last] % extent != 0)
+        return false;
+    row_dims rows = {0};
+    for (uint32_t i = 0; i < last; i++) dims_append(&rows, view->dims[i], view->strides[i]);
+    dims_append(&rows, view->dims[last] / extent, extent);
+    if (rows.rank > 2) return false;
+    const uint32_t inner = rows.rank - 1;
+    *out = (sp_view_rows){.block = rows.rank > 0 ? rows.dims[inner] : 1,
+                          .outer = rows.rank > 1 ? rows.strides[0] : 0,
+                          .inner = rows.rank > 0 ? rows.strides[inner] : 0};
+    return true;
+}

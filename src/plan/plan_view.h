@@ -51,4 +51,13 @@ bool sp__view_compose_split(const sp_view *of, sp_view *const *views, uint32_t c
  * unless `view` has each element of the original once. */
 bool sp__view_invert(const sp_view *view, sp_view *out);
 
+/* Rows of neighbouring elements, of which row r begins at r / block * outer + r % block * inner. */
+typedef struct sp_view_rows {
+    int64_t block, outer, inner;
+} sp_view_rows;
+
+/* The rows of `extent` elements; false if the view is of no such rows, from the first element on,
+ * or they have more than two strides. */
+bool sp__view_find_rows(const sp_view *view, int64_t extent, sp_view_rows *out);
+
 #endif

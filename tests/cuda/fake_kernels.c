@@ -100,7 +100,8 @@ void fake_kernels_begin(void)
     ADD_VARIANT(gemm_packed_##type, "gemm_packed_128_" #type)                                      \
     ADD_VARIANT(conv_narrow_##type, "conv_narrow_deep_" #type)                                     \
     ADD_VARIANT(conv_narrow_##type, "conv_narrow_64_" #type)                                       \
-    ADD_VARIANT(conv_narrow_##type, "conv_narrow_wide_" #type)
+    ADD_VARIANT(conv_narrow_##type, "conv_narrow_wide_" #type)                                     \
+    ADD_VARIANT(row_norm_f32, "row_norm_packed_" #type)
     ADD_NARROW(tf32)
     ADD_NARROW(f16)
     ADD_NARROW(bf16)

@@ -29,6 +29,7 @@ typedef struct call {
 
 static uint32_t at_once_runs, chunk_runs;
 static uint32_t rounded_runs[3]; /* by 64 keys in registers */
+static uint32_t packed_runs;
 
 /* ---- memory that ends before a page without access ---- */
 
@@ -159,6 +160,10 @@ static void pick_sizes(data_random *random, call *c, bool is_large)
     k->of_scores = pick_scale(random);
     k->rounding = (uint8_t)(one_in(random, 2) ? pick(random, SP_ROUNDING_F16, SP_ROUNDING_BF16)
                                               : SP_ROUNDING_NONE);
+    if (k->rounding != SP_ROUNDING_NONE && one_in(random, 2)) { /* which may be packed */
+        k->columns = 8 * pick(random, 1, is_large ? SP_ATTENTION_DEPTH / 8 : 9);
+        if (k->depth < k->columns) k->depth = k->columns;
+    }
     /* Several keys of a second segment. */
     if (k->rounding != SP_ROUNDING_NONE && one_in(random, 4)) k->keys = pick(random, 258, 300);
 }
@@ -191,6 +196,29 @@ static uint32_t least_shared_bytes(const sp_attention_constants *k)
     return (k->rounding == SP_ROUNDING_NONE ? 64 : 99) * 1024;
 }
 
+static bool can_be_packed(const sp_attention_constants *k)
+{
+    return k->rounding != SP_ROUNDING_NONE && k->columns % 8 == 0 && k->columns <= k->depth;
+}
+
+/* The result is a packed matrix: some of its rows, and of each row all heads, or all but the last
+ * columns. */
+static void pack_result(data_random *random, call *c)
+{
+    sp_attention_constants *k = &c->k;
+    const int64_t group = SP_NARROW_BYTES / 2, heads = k->batch_dims[1];
+    k->y_format = k->rounding == SP_ROUNDING_F16 ? SP_PACK_F16 : SP_PACK_BF16;
+    k->y_width = sp_cuda_tiles(heads * k->columns, group) * group;
+    k->y_lines = sp_cuda_tiles(IMAGES * k->rows, SP_NARROW_LINES) * SP_NARROW_LINES;
+    const bool is_by_images = one_in(random, 2);
+    k->y = (sp_attention_operand){
+        .row = is_by_images ? k->y_width : IMAGES * k->y_width,
+        .column = 1,
+        .batch = {is_by_images ? k->rows * k->y_width : k->y_width, k->columns}};
+    c->bytes[Y] = (size_t)(k->y_lines * k->y_width * 2);
+    packed_runs++;
+}
+
 static call make_call(data_random *random, bool is_large)
 {
     call c = {0};
@@ -214,6 +242,7 @@ static call make_call(data_random *random, bool is_large)
     k->y = pick_strides(random, heads, k->rows, k->columns, &extent);
     k->y.first = 0;
     c.bytes[Y] = extent * sizeof(float);
+    if (can_be_packed(k) && one_in(random, 2)) pack_result(random, &c);
     return c;
 }
 
@@ -360,6 +389,7 @@ TEST(attention_has_the_bits_of_the_cpu)
     CHECK(at_once_runs > 10);
     CHECK(chunk_runs > 10);
     for (int i = 0; i < 3; i++) CHECK(rounded_runs[i] > 0);
+    CHECK(packed_runs > 10);
 }
 
 /* A launch fits each device and has a block for each of its tiles; whether keys and values are

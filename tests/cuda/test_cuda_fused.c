@@ -9,6 +9,7 @@
 #include "ops/cpu/tiling.h"
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/lowering.h"
+#include "ops/pack.h"
 #include "support/model_data.h"
 #include "support/test.h"
 
@@ -154,6 +155,66 @@ static void check_row_norm(uint64_t seed)
         call.operands[call.operand_count++] = floats_of(&random, blocks * block * extent);
     }
     check(&call);
+}
+
+/* Lines are rows in their order, or in that of a transposed batch. */
+static void pick_lines(data_random *random, sp_row_norm_constants *k)
+{
+    static const sp_pack_format formats[] = {SP_PACK_TF32, SP_PACK_F16, SP_PACK_BF16};
+    const int64_t block = pick(random, 1, 4);
+    const bool is_plain = pick(random, 0, 1) != 0;
+    k->y_format = (uint8_t)formats[pick(random, 0, 2)];
+    k->is_only_packed = pick(random, 0, 1) != 0;
+    k->line_block = is_plain ? k->rows : block;
+    k->line_outer = is_plain ? 0 : 1;
+    k->line_inner = is_plain ? 1 : k->rows / block;
+}
+
+/* Of the rows and the packed ones, by the cpu and emulated. */
+static void check_packed_norm(uint64_t seed)
+{
+    data_random random = {seed};
+    sp_row_norm_constants k = {.rows = 24 * pick(&random, 1, 3),
+                               .extent = 64 * pick(&random, 1, seed % 10 == 0 ? 64 : 9),
+                               .is_centred = pick(&random, 0, 3) > 0,
+                               .by_reciprocal = pick(&random, 0, 1) != 0,
+                               .has_scale = pick(&random, 0, 1) != 0};
+    pick_lines(&random, &k);
+    const int64_t count = k.rows * k.extent;
+    float *x = floats_of(&random, count), *scale = floats_of(&random, k.extent), epsilon = 1e-5f;
+    spoil(&random, x, count);
+    const size_t bytes[] = {(size_t)count * sizeof *x,
+                            (size_t)sp__pack_bytes(k.y_format, k.extent, k.rows)};
+    void *results[2][2], *bindings[5] = {x, &epsilon, scale};
+    const uint32_t first = k.has_scale ? 3 : 2;
+    for (int i = 0; i < 4; i++) {
+        results[i / 2][i % 2] = malloc(bytes[i % 2]);
+        if (results[i / 2][i % 2] == NULL) abort();
+        memset(results[i / 2][i % 2], 0xa5, bytes[i % 2]);
+    }
+    const sp_kernel *cpu = &sp__cpu_kernels(SP_CPU_PORTABLE)[SP_KERNEL_ID_row_norm_f32];
+    sp_launch_shape shape = {0};
+    sp__cuda_kernels()[SP_KERNEL_ID_row_norm_f32].gpu->shape(&k, &shape);
+    for (int emulated = 0; emulated < 2; emulated++) {
+        uint32_t at = first;
+        if (!k.is_only_packed) bindings[at++] = results[emulated][0];
+        bindings[at++] = results[emulated][1];
+        if (emulated == 0) CHECK_OK(sp__kernel_run(cpu, bindings, &k));
+        else CHECK(cuda_emulator_launch(shape.variant->entry, &shape, bindings, at, &k));
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(memcmp(results[0][i], results[1][i], bytes[i]) == 0);
+        for (int e = 0; e < 2; e++) free(results[e][i]);
+    }
+    free(x);
+    free(scale);
+}
+
+TEST(normalisations_that_pack_their_rows_have_the_bits_of_the_cpu)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t i = 0; i < test_count(300, 40); i++) check_packed_norm(i);
+    sp_fpenv_leave(before);
 }
 
 TEST(normalisations_in_steps_have_the_bits_of_the_cpu)

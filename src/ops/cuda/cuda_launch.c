@@ -307,8 +307,16 @@ void sp__cuda_shape_norm(const void *constants, sp_launch_shape *out)
 
 void sp__cuda_shape_row_norm(const void *constants, sp_launch_shape *out)
 {
+    static const sp_gpu_kernel *const packed[SP_PACK_FORMAT_COUNT] = {
+        [SP_PACK_TF32] = &sp__cuda_variant_row_norm_packed_tf32,
+        [SP_PACK_F16] = &sp__cuda_variant_row_norm_packed_f16,
+        [SP_PACK_BF16] = &sp__cuda_variant_row_norm_packed_bf16,
+    };
     const sp_row_norm_constants *k = constants;
     set_rows(k->rows, k->extent, out);
+    if (k->y_format == SP_PACK_NONE) return;
+    out->variant = packed[k->y_format];
+    out->shared_bytes = sp_cuda_row_warps(k->extent) > 1 ? SP_CUDA_ROW_POOL * sizeof(float) : 0;
 }
 
 void sp__cuda_shape_row_affine(const void *constants, sp_launch_shape *out)

@@ -229,6 +229,7 @@ sp_add_cuda_program(norm
     cuda/reduce/joins.cuh
     cuda/reduce/axis_rows.cuh
     cuda/reduce/rows.cuh
+    cuda/reduce/row_norm.cuh
     cuda/reduce/softmax.cu
     cuda/reduce/norm.cu)
 sp_add_cuda_program(move
@@ -282,7 +283,11 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/attention/attention_tile.h
     cuda/attention/parts.cuh
     cuda/attention/weights.cuh
-    cuda/attention/rounded.cu)
+    cuda/attention/rounded.cu
+    cuda/reduce/lanes.cuh
+    cuda/reduce/rows.cuh
+    cuda/reduce/row_norm.cuh
+    cuda/reduce/row_norm_packed.cu)
 sp_add_cuda_program(recurrent
     copy_constants.h
     cuda/arch/functions.cuh

@@ -18,6 +18,7 @@ typedef struct head {
     const float *query, *key, *value, *mask; /* mask: NULL without one */
     const uint8_t *condition;                /* or NULL */
     float *y;
+    int64_t y_first; /* of the head, an element of y */
 } head;
 
 /* What is computed at a time: queries [first, first + count), and panels of them. */
@@ -233,8 +234,9 @@ static void compute_scores(const head *h, const query_part *p, const float *quer
     else compute_rows(h, p, queries, &k->key, h->key, k->keys, scores);
 }
 
-/* The product of the weights, transposed as the scores, with the values. */
-static void weigh_values(const head *h, const query_part *p, const float *weights)
+/* The product of the weights, transposed as the scores, with the values, in rows. */
+static void weigh_values(const head *h, const query_part *p, const float *weights, float *y,
+                         int64_t y_row)
 {
     const sp_attention_constants *k = h->k;
     const int64_t panels = (k->columns + PANEL - 1) / PANEL;
@@ -248,14 +250,27 @@ static void weigh_values(const head *h, const query_part *p, const float *weight
     const sp_gemm_operands operands = {.k = &product,
                                        .a = weights,
                                        .b = h->value,
-                                       .y = h->y + p->first * k->y.row,
-                                       .y_row = k->y.row,
+                                       .y = y,
+                                       .y_row = y_row,
                                        .b_depth = k->value.row,
                                        .b_panel = PANEL};
     const sp_gemm_part part = {
         .end = panels, .whole = k->columns / PANEL, .panels = panels, .last = p->count};
     if (k->rounding != SP_ROUNDING_NONE) SP_KERNEL(gemm_rounded)(&operands, &part, 1);
     else SP_KERNEL(gemm_part)(&operands, &part);
+}
+
+/* The same into a packed matrix. `rows` has room for the results, whose columns are no more than
+ * the depth of the queries. */
+static void pack_values(const head *h, const query_part *p, const float *weights, float *rows)
+{
+    const sp_attention_constants *k = h->k;
+    weigh_values(h, p, weights, rows, k->columns);
+    for (int64_t i = 0; i < p->count; i++) {
+        const int64_t at = h->y_first + (p->first + i) * k->y.row;
+        SP_KERNEL(narrow_pack_steps)(k->y_format, rows + i * k->columns, k->columns, h->y,
+                                     k->y_lines, at / k->y_width, at % k->y_width);
+    }
 }
 
 static void run_part(const head *h, const query_part *p)
@@ -268,7 +283,12 @@ static void run_part(const head *h, const query_part *p)
     scale_floats(&h->k->of_scores, scores, width * keys);
     mask_scores(h, p, scores);
     sp_softmax_columns_f32(scores, width, width, keys);
-    weigh_values(h, p, scores);
+    if (h->k->y_format != SP_PACK_NONE) {
+        pack_values(h, p, scores, queries);
+        return;
+    }
+    float *y = h->y + h->y_first + p->first * h->k->y.row;
+    weigh_values(h, p, scores, y, h->k->y.row);
 }
 
 /* ---- tiles ---- */
@@ -292,7 +312,7 @@ static head find_head(const sp_tile *tile)
         h.query += at * k->query.batch[i];
         h.key += at * k->key.batch[i];
         h.value += at * k->value.batch[i];
-        h.y += at * k->y.batch[i];
+        h.y_first += at * k->y.batch[i];
         if (k->has_mask) h.mask += at * k->mask.batch[i];
         if (k->has_condition) h.condition += at * k->condition.batch[i];
     }

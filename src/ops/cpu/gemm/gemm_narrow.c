@@ -5,6 +5,7 @@
 #include "base/macros.h"
 #include "ops/cpu/arch/half.h"
 #include "ops/cpu/gemm/activate.h"
+#include "ops/cpu/gemm/gemm_part.h"
 
 enum { LINES = SP_NARROW_LINES };
 
@@ -35,3 +36,18 @@ static inline float sp_float_of_tf32(uint32_t bits)
 #define SP_NARROW_ROUND sp_tf32_bits_of_float
 #define SP_NARROW_WIDEN sp_float_of_tf32
 #include "ops/cpu/gemm/gemm_narrow.inc.h"
+
+void SP_KERNEL(narrow_pack_steps)(sp_pack_format format, const float *from, int64_t count,
+                                  void *packed, int64_t lines, int64_t line, int64_t step)
+{
+    switch (format) {
+    case SP_PACK_F16:
+        narrow_pack_line_f16(from, count, packed, lines, line, step);
+        break;
+    case SP_PACK_BF16:
+        narrow_pack_line_bf16(from, count, packed, lines, line, step);
+        break;
+    default:
+        narrow_pack_line_tf32(from, count, packed, lines, line, step);
+    }
+}

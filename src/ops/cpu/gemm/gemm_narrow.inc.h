@@ -26,6 +26,15 @@ static SP_NARROW_TYPE *SP_OF(narrow_at)(const SP_OF(narrow_matrix) * m, int64_t 
     return m->at + depth / STEPS * m->chunk_stride + line * STEPS + step;
 }
 
+static void SP_OF(narrow_pack_line)(const float *from, int64_t count, void *packed, int64_t lines,
+                                    int64_t line, int64_t step)
+{
+    const SP_OF(narrow_matrix) m = SP_OF(narrow_matrix_of)(packed, lines);
+    for (int64_t i = 0; i < count; i++) {
+        *SP_OF(narrow_at)(&m, line, step + i) = SP_NARROW_ROUND(from[i]);
+    }
+}
+
 /* An element of f32, or of the type. */
 static float SP_OF(narrow_load)(const void *from, int64_t at, bool is_half)
 {
@@ -91,13 +100,12 @@ static void SP_OF(narrow_row)(const sp_tile *tile, bool is_packed, int64_t row, 
             sums[i] = sp_canonical(out);
         }
         sp_activate(k->activation, sums, 1, LINES, count);
+        if (k->y_format != SP_PACK_NONE) {
+            SP_OF(narrow_pack_line)(sums, count, y, k->rows, row, n);
+            continue;
+        }
         for (int64_t i = 0; i < count; i++) {
-            if (k->y_format == SP_PACK_NONE) {
-                SP_OF(narrow_store)(y, row * k->columns + n + i, k->is_half, sums[i]);
-            } else {
-                const SP_OF(narrow_matrix) m = SP_OF(narrow_matrix_of)(y, k->rows);
-                *SP_OF(narrow_at)(&m, row, n + i) = SP_NARROW_ROUND(sums[i]);
-            }
+            SP_OF(narrow_store)(y, row * k->columns + n + i, k->is_half, sums[i]);
         }
     }
 }

@@ -29,4 +29,9 @@ void SP_KERNEL(gemm_rounded)(const sp_gemm_operands *g, const sp_gemm_part *t, i
 /* Rounds `count` floats to f16 or bf16. */
 void SP_KERNEL(round_floats)(sp_rounding rounding, float *x, int64_t count);
 
+/* Rounds `count` steps of a line, from `step` on, into a matrix of `lines` in a narrow format
+ * (gemm_narrow.c). */
+void SP_KERNEL(narrow_pack_steps)(sp_pack_format format, const float *from, int64_t count,
+                                  void *packed, int64_t lines, int64_t line, int64_t step);
+
 #endif

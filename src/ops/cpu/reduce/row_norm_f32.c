@@ -6,8 +6,11 @@
  *
  * The sums are those of lanes.h. Each is a chain of dependent additions, so some rows are summed
  * side by side. */
+#include <string.h>
+
 #include "base/macros.h"
 #include "ops/cpu/gemm/activate.h"
+#include "ops/cpu/gemm/gemm_part.h"
 #include "ops/cpu/reduce/lane_vectors.h"
 #include "ops/cpu/reduce/row_sums_f32.h"
 
@@ -141,17 +144,33 @@ static void add_rows(const norm_call *call, const float *x, int64_t row, int64_t
     }
 }
 
-/* Rows of x, or of sums, which are normalised where they are added. */
+/* Rows of x, or of sums, which are normalised where they are added, from `row` on, to y. */
 static SP_ALWAYS_INLINE void norm_rows_at(const norm_call *call, const float *x, int64_t row,
                                           const int rows, float *y)
 {
-    const int64_t at = row * call->constants->extent;
+    const float *from = x + row * call->constants->extent;
     if (call->addend == NULL) {
-        norm_rows(call, x + at, rows, y + at);
+        norm_rows(call, from, rows, y);
         return;
     }
-    add_rows(call, x + at, row, rows, y + at);
-    norm_rows(call, y + at, rows, y + at);
+    add_rows(call, from, row, rows, y);
+    norm_rows(call, y, rows, y);
+}
+
+/* Rows that are packed, too, or only: then y is NULL. */
+static SP_NOINLINE void pack_rows(const norm_call *call, const float *x, int64_t first,
+                                  int64_t last, float *y, void *packed)
+{
+    float normed[SP_NORM_PACKED_EXTENT];
+    const sp_row_norm_constants *k = call->constants;
+    for (int64_t row = first; row < last; row++) {
+        const int64_t line =
+            row / k->line_block * k->line_outer + row % k->line_block * k->line_inner;
+        norm_rows_at(call, x, row, 1, normed);
+        SP_KERNEL(narrow_pack_steps)(k->y_format, normed, k->extent, packed, k->rows, line, 0);
+        if (y == NULL) continue;
+        memcpy(y + row * k->extent, normed, (size_t)k->extent * sizeof *y);
+    }
 }
 
 sp_status SP_KERNEL(row_norm_f32)(const sp_tile *tile)
@@ -163,11 +182,16 @@ sp_status SP_KERNEL(row_norm_f32)(const sp_tile *tile)
     if (k->has_scale) call.scale = tile->bindings[next++];
     if (k->has_bias) call.bias = tile->bindings[next++];
     if (k->has_addend) call.addend = tile->bindings[next++];
-    float *y = tile->bindings[next];
-    const int64_t first = sp_tile_first(tile, 0);
+    float *y = k->is_only_packed ? NULL : tile->bindings[next++];
+    int64_t row = sp_tile_first(tile, 0);
     const int64_t last = sp_tile_end(tile, 0, k->rows);
-    int64_t row = first;
-    for (; row + ROWS <= last; row += ROWS) norm_rows_at(&call, x, row, ROWS, y);
-    for (; row < last; row++) norm_rows_at(&call, x, row, 1, y);
+    if (k->y_format != SP_PACK_NONE) {
+        pack_rows(&call, x, row, last, y, tile->bindings[next]);
+        return SP_OK;
+    }
+    for (; row + ROWS <= last; row += ROWS) {
+        norm_rows_at(&call, x, row, ROWS, y + row * k->extent);
+    }
+    for (; row < last; row++) norm_rows_at(&call, x, row, 1, y + row * k->extent);
     return SP_OK;
 }

@@ -55,7 +55,8 @@
     X(gemm_packed_wide_##type)                                                                     \
     X(conv_narrow_deep_##type)                                                                     \
     X(conv_narrow_64_##type)                                                                       \
-    X(conv_narrow_wide_##type)
+    X(conv_narrow_wide_##type)                                                                     \
+    X(row_norm_packed_##type)
 #define SP_CUDA_ROUNDED_VARIANTS(X, type)                                                          \
     X(gemm_rounded_##type)                                                                         \
     X(attention_rounded_##type)
@@ -125,6 +126,8 @@ SP_CUDA_FUNCTION int64_t sp_cuda_reduction_blocks(int64_t count, int64_t extent,
 /* Warps that keep a row of neighbouring elements in registers; 0: it is too long. Blocks of rows
  * with one warp have SP_CUDA_ROW_BLOCK of them. */
 #define SP_CUDA_ROW_BLOCK 4
+/* Of a block with a long row: its elements, the maxima of its warps, and a sum. */
+#define SP_CUDA_ROW_POOL (SP_CUDA_REDUCTION + SP_CUDA_WARPS + 1)
 SP_CUDA_FUNCTION int64_t sp_cuda_row_warps(int64_t extent)
 {
     if (extent > SP_CUDA_REDUCTION) return 0;

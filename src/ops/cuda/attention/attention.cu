@@ -76,7 +76,7 @@ template <int groups, int warp_rows> struct sp_attention_sums {
 #pragma unroll
         for (int r = 0; r < rows; r++) {
             const int64_t row = w.lane % groups + r * groups;
-            float *to = w.h.y + (w.first + row) * w.k.y.row + column;
+            float *to = w.h.y + w.h.y_first + (w.first + row) * w.k.y.row + column;
             if (!w.is_there((int)row) || column >= w.k.columns) continue;
             const float4 out = {sp_store(sums[r][0]), sp_store(sums[r][1]), sp_store(sums[r][2]),
                                 sp_store(sums[r][3])};

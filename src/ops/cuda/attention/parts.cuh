@@ -7,6 +7,7 @@ struct sp_attention_head {
     const float *query, *key, *value, *mask; /* mask: nullptr without one */
     const uint8_t *condition;                /* or nullptr */
     float *y;
+    int64_t y_first; /* of the head, an element of y */
 };
 
 SP_CUDA_FUNCTION sp_attention_head sp_make_attention_head(const sp_gpu_bindings &bindings,
@@ -22,13 +23,14 @@ SP_CUDA_FUNCTION sp_attention_head sp_make_attention_head(const sp_gpu_bindings 
     h.condition =
         k.has_condition ? (const uint8_t *)bindings.at[next++] + k.condition.first : nullptr;
     h.y = (float *)bindings.at[next];
+    h.y_first = 0;
 #pragma unroll 1
     for (uint32_t i = k.batch_rank; i-- > 0;) {
         const int64_t at = sp_take_coordinate(&head, k.batch_dims[i]);
         h.query += at * k.query.batch[i];
         h.key += at * k.key.batch[i];
         h.value += at * k.value.batch[i];
-        h.y += at * k.y.batch[i];
+        h.y_first += at * k.y.batch[i];
         if (h.mask) h.mask += at * k.mask.batch[i];
         if (h.condition) h.condition += at * k.condition.batch[i];
     }

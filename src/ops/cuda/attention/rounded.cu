@@ -142,7 +142,7 @@ SP_CUDA_FUNCTION void sp_rounded_store_columns(const sp_rounded_attention &a, in
 #pragma unroll
         for (int row = 0; row < 2; row++) {
             const int r = a.w.lane / 4 + row * 8;
-            float *to = a.w.h.y + (a.w.first + r) * k.y.row + at;
+            float *to = a.w.h.y + a.w.h.y_first + (a.w.first + r) * k.y.row + at;
             if (!a.w.is_there(r) || at >= k.columns) continue;
             const float2 out = {sp_store(sp_f32(sum.at[j][row * 2])),
                                 sp_store(sp_f32(sum.at[j][row * 2 + 1]))};
@@ -154,6 +154,42 @@ SP_CUDA_FUNCTION void sp_rounded_store_columns(const sp_rounded_attention &a, in
             if (at + 1 < k.columns) to[1] = out.y;
         }
     }
+}
+
+/* The same, rounded and packed for a product: of eight columns four lanes have a pair each, and of four
+ * times eight each lane gets eight. By all threads of the block. */
+template <class E>
+SP_CUDA_FUNCTION void sp_rounded_pack_columns(const sp_rounded_attention &a, int first,
+                                              const sp_rounded_sums<8> &sum)
+{
+    const sp_attention_constants &k = a.w.k;
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+        const int r = a.w.lane / 4 + row * 8;
+        int64_t line = a.w.h.y_first + (a.w.first + r) * k.y.row;
+        const int64_t own = sp_take_coordinate(&line, k.y_width);
+#pragma unroll
+        for (int j = 0; j < 8; j += 4) {
+            const int column = first + (j + a.w.lane % 4) * 8;
+            uint32_t words[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float *pair = sum.at[j + i] + row * 2;
+                words[i] = sp_round_pair(E(), sp_store(sp_f32(pair[0])), sp_store(sp_f32(pair[1])));
+            }
+            sp_transpose_words(words);
+            if (!a.w.is_there(r) || column >= k.columns) continue;
+            sp_narrow_store_part(a.w.h.y, k.y_lines, line, own + column, words);
+        }
+    }
+}
+
+template <class E>
+SP_CUDA_FUNCTION void sp_rounded_end_columns(const sp_rounded_attention &a, int first,
+                                             const sp_rounded_sums<8> &sum)
+{
+    if (a.w.k.y_format != SP_PACK_NONE) sp_rounded_pack_columns<E>(a, first, sum);
+    else sp_rounded_store_columns(a, first, sum);
 }
 
 /* The tile of the block's warps that begins with query `first` of a head. */
@@ -308,7 +344,7 @@ SP_CUDA_FUNCTION void sp_rounded_at_once(const sp_rounded_attention &a)
         chain.multiply_rows(weights, values + j * 8 * value_pitch, value_pitch, columns);
     }
     sum.add(chain);
-    sp_rounded_store_columns(a, 0, sum);
+    sp_rounded_end_columns<E>(a, 0, sum);
 }
 
 /* ---- the kernel ---- */
@@ -323,7 +359,7 @@ template <class E> SP_CUDA_FUNCTION void sp_rounded_by_parts(const sp_rounded_at
     for (int column = 0; column < (int)a.w.k.columns; column += SP_CUDA_ROUNDED_COLUMNS) {
         sp_rounded_sums<8> sum;
         sp_rounded_columns<E>(a, column, sum);
-        sp_rounded_store_columns(a, column, sum);
+        sp_rounded_end_columns<E>(a, column, sum);
     }
 }
 

@@ -129,6 +129,19 @@ SP_CUDA_FUNCTION void sp_narrow_store_pairs(const sp_narrow_output<E> &output, i
     }
 }
 
+/* A part of 16 bytes: eight columns, from a multiple of eight on, of elements of two bytes. */
+SP_CUDA_FUNCTION void sp_narrow_store_part(void *packed, int64_t lines, int64_t line, int64_t column,
+                                           const uint32_t (&words)[4])
+{
+    constexpr int steps = SP_NARROW_BYTES / 2;
+    const int64_t chunk = column / steps;
+    const int part = (int)(column % steps) / 8;
+    char *to = (char *)packed + (chunk * lines + line) * SP_NARROW_BYTES;
+    *(float4 *)(to + sp_narrow_part(part, line) * 16) = {
+        __uint_as_float(words[0]), __uint_as_float(words[1]), __uint_as_float(words[2]),
+        __uint_as_float(words[3])};
+}
+
 /* The same by parts of 16 bytes: of eight columns four lanes have a pair each, and of four times
  * eight each lane gets one. By all threads of the block. */
 template <class E, int across>
@@ -144,13 +157,8 @@ SP_CUDA_FUNCTION void sp_narrow_store_parts(const sp_narrow_output<E> &output, i
 #pragma unroll
         for (int i = 0; i < 4; i++) words[i] = sp_round_pair(E(), pairs[j + i].x, pairs[j + i].y);
         sp_transpose_words(words);
-        const int64_t column = first + j * 8, chunk = column / (SP_NARROW_BYTES / 2);
-        const int part = (int)(column % (SP_NARROW_BYTES / 2)) / 8;
-        char *line = (char *)output.y + (chunk * output.k.rows + row) * SP_NARROW_BYTES;
         if (row >= output.k.rows) continue;
-        *(float4 *)(line + sp_narrow_part(part, row) * 16) = {
-            __uint_as_float(words[0]), __uint_as_float(words[1]), __uint_as_float(words[2]),
-            __uint_as_float(words[3])};
+        sp_narrow_store_part(output.y, output.k.rows, row, first + j * 8, words);
     }
 }
 

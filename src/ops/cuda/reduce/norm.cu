@@ -132,52 +132,6 @@ struct sp_slot_row {
     }
 };
 
-template <class Kept> struct sp_register_row {
-    Kept &kept;
-    int64_t extent;
-
-    __device__ __forceinline__ bool is_first() const
-    {
-        return kept.thread == 0;
-    }
-    __device__ __forceinline__ void add(const float *to_all)
-    {
-        kept.add(to_all);
-    }
-    __device__ __forceinline__ sp_f32 mean()
-    {
-        return kept.sum([](sp_f32 &value) { return value; }) / sp_f32((float)extent);
-    }
-    __device__ __forceinline__ sp_f32 variance(sp_f32 shift)
-    {
-        const sp_f32 sum = kept.sum([&](sp_f32 &value) {
-            const sp_f32 distance = value - shift;
-            return distance * distance;
-        });
-        return sum / sp_f32((float)extent);
-    }
-    template <class Body> __device__ __forceinline__ void each(Body body) const
-    {
-        kept.each([&](int i, sp_f32 value) { body(i, value); });
-    }
-    template <class Body> __device__ __forceinline__ void each_index(Body body) const
-    {
-        kept.each_index(body);
-    }
-};
-
-template <class Body> struct sp_body_of_kept {
-    const Body &body;
-    int64_t extent;
-
-    template <class Kept>
-    __device__ __forceinline__ void operator()(Kept &kept, int64_t row, bool is_there) const
-    {
-        sp_register_row<Kept> of = {kept, extent};
-        body(of, row, is_there);
-    }
-};
-
 /* body(row's statistics, row, is_there) for each row of this block. */
 template <class Body>
 SP_CUDA_FUNCTION void sp_each_norm_row(const float *x, int64_t rows, int64_t extent, sp_f32 *pool,
@@ -222,7 +176,7 @@ struct sp_norm_body {
 
 SP_CUDA_KERNEL(norm_f32, sp_norm_constants)
 {
-    __shared__ sp_f32 pool[SP_ROW_POOL];
+    __shared__ sp_f32 pool[SP_CUDA_ROW_POOL];
     int next = 2;
     const float *biases = k.has_bias ? (const float *)bindings.at[next++] : nullptr;
     float *y = (float *)bindings.at[next++];
@@ -232,51 +186,14 @@ SP_CUDA_KERNEL(norm_f32, sp_norm_constants)
     sp_each_norm_row((const float *)bindings.at[0], k.rows, k.extent, pool, body);
 }
 
-/* A normalisation that was written in steps. */
-struct sp_row_norm_body {
-    const sp_row_norm_constants &k;
-    sp_f32 epsilon;
-    const float *scale, *bias, *addend;
-    float *y;
-
-    template <class Row>
-    __device__ __forceinline__ void operator()(Row &of, int64_t row, bool is_there) const
-    {
-        if (addend) {
-            int64_t outer = is_there ? row : 0;
-            const int64_t inner = sp_take_coordinate(&outer, k.addend_block);
-            of.add(addend + outer * k.addend_outer + inner * k.addend_inner);
-        }
-        sp_f32 mean = 0.0f;
-        if (k.is_centred) mean = of.mean();
-        const sp_f32 deviation = sp_sqrt(of.variance(mean) + epsilon);
-        const sp_f32 reciprocal = sp_f32(1.0f) / deviation;
-        if (!is_there) return;
-        float *to = y + row * k.extent;
-        of.each([&](int64_t i, sp_f32 value) {
-            const sp_f32 distance = value - mean;
-            sp_f32 out = k.by_reciprocal ? distance * reciprocal : distance / deviation;
-            if (scale) out = out * scale[i];
-            if (bias) out = out + bias[i];
-            to[i] = sp_store(out);
-        });
-        if (k.activation == SP_ACTIVATION_NONE) return;
-        of.each_index([&](int64_t i) { to[i] = sp_activate(k.activation, to[i]); });
-    }
-};
-
 /* It waits for memory and for chains: with 80 registers instead of 128, half as many warps again are
  * there meanwhile. */
 SP_CUDA_KERNEL_ENTRY(row_norm_f32, sp_row_norm_constants, __launch_bounds__(SP_CUDA_THREADS, 3),
                      sp_await_launch())
 {
-    __shared__ sp_f32 pool[SP_ROW_POOL];
-    int next = 2;
-    const float *scale = k.has_scale ? (const float *)bindings.at[next++] : nullptr;
-    const float *bias = k.has_bias ? (const float *)bindings.at[next++] : nullptr;
-    const float *addend = k.has_addend ? (const float *)bindings.at[next++] : nullptr;
-    const sp_row_norm_body body = {k,    *(const float *)bindings.at[1], scale, bias, addend,
-                                   (float *)bindings.at[next]};
+    __shared__ sp_f32 pool[SP_CUDA_ROW_POOL];
+    int next;
+    const auto body = sp_make_row_norm<sp_norm_in_rows>(bindings, k, &next);
     sp_each_norm_row((const float *)bindings.at[0], k.rows, k.extent, pool, body);
 }
 

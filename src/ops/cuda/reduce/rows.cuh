@@ -3,9 +3,6 @@
  * Their sums have the order of reductions (lanes.cuh): element i joins lane i % 16, then the tree.
  * A row has one warp, or a block of eight if it is long: sp_cuda_row_warps. */
 
-/* Of a block: the elements of a long row, the maxima of its warps, and a sum. */
-#define SP_ROW_POOL (SP_CUDA_REDUCTION + SP_CUDA_WARPS + 1)
-
 /* The part of a thread: elements `thread`, `thread` + threads, ... of a row. A thread without a row
  * has an extent of 0. All threads of a block call each member, as often. */
 template <int warps, int count> struct sp_kept_row {

@@ -99,7 +99,7 @@ struct sp_softmax_of_kept {
 
 SP_CUDA_KERNEL(softmax_f32, sp_axis_constants)
 {
-    __shared__ sp_f32 pool[SP_ROW_POOL];
+    __shared__ sp_f32 pool[SP_CUDA_ROW_POOL];
     if (k.inner == 1 && sp_cuda_row_warps(k.extent) > 0) {
         const sp_softmax_of_kept of = {k, (float *)bindings.at[1]};
         sp_each_row((const float *)bindings.at[0], k.rows, k.extent, pool, of);
