@@ -272,8 +272,11 @@ nb::any export_capsule(const Tensor &tensor, bool is_versioned, nb::handle strea
 int64_t major_of(nb::handle max_version)
 {
     if (max_version.is_none()) return 0;
-    if (!PyTuple_Check(max_version.ptr()) || PyTuple_Size(max_version.ptr()) < 2) {
+    if (!PyTuple_Check(max_version.ptr())) {
         raise_kind("max_version", "a tuple (major, minor)", max_version);
+    }
+    if (PyTuple_Size(max_version.ptr()) < 2) {
+        raise_type("max_version is a tuple (major, minor); one with less was given");
     }
     return integer_of(PyTuple_GetItem(max_version.ptr(), 0), "the major version");
 }

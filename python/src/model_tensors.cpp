@@ -7,6 +7,7 @@
 #include <streampool/model_tensors.h>
 
 #include "arguments.hpp"
+#include "dtypes.hpp"
 #include "device.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -37,6 +38,22 @@ const char *own_name(const std::vector<Port> &ports, nb::handle name, const char
                      : ports[static_cast<size_t>(index)].name.c_str();
 }
 
+/* As arrays that are given for outputs are refused (call.cpp). */
+void check_output(const Model &model, nb::handle name, nb::handle value)
+{
+    const int64_t index = Model::find(model.outputs, name);
+    if (index < 0) {
+        raise_type("the model has no output '%s'", text_of(name, "the name of an output"));
+    }
+    if (!is_instance<Tensor>(value)) return;
+    const Port &port = model.outputs[static_cast<size_t>(index)];
+    const sp_dtype wanted = port.info.dtype;
+    const sp_dtype dtype = nb::inst_ptr<Tensor>(value)->info().dtype;
+    if (wanted == SP_DTYPE_NONE || dtype == wanted) return;
+    raise_type("output '%s' is %s; the Tensor given has elements of type %s", port.name.c_str(),
+               dtype_name(wanted), dtype_name(dtype));
+}
+
 /* The objects of the dicts keep the handles during the call. */
 std::vector<sp_model_tensor> arguments(const std::vector<Port> &ports, const nb::dict &tensors,
                                        const char *what)
@@ -58,6 +75,7 @@ nb::list call_tensors(const Model &model, const nb::dict &inputs, const nb::dict
 {
     const sp_model handle = model.open_handle();
     const std::vector<sp_model_tensor> given = arguments(model.inputs, inputs, "input");
+    for (const auto &[name, value] : outputs) check_output(model, name, value);
     std::vector<sp_model_tensor> results = arguments(model.outputs, outputs, "output");
     model.check_call(unlocked_wait([&] {
         return sp_model_run_tensors(handle, {}, nullptr, given.data(),

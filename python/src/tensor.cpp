@@ -205,10 +205,17 @@ void bind_views(nb::class_<Tensor> &c)
         "The same bytes as elements of another dtype. ValueError if that has another size.");
 }
 
+/* An object of Tensor.__new__ has no tensor. */
+const Tensor &tensor_of(nb::handle_t<Tensor> self)
+{
+    if (!nb::inst_ready(self)) raise_type("this Tensor has not been made by the package");
+    return *nb::inst_ptr<Tensor>(self);
+}
+
 /* The object of a reference that a call has given: `self` if the call gave its own tensor. */
 TensorObject same_or_new(nb::handle_t<Tensor> self, sp_tensor given)
 {
-    if (given.bits != nb::cast<const Tensor &>(self).handle.bits) return tensor_object(given);
+    if (given.bits != tensor_of(self).handle.bits) return tensor_object(given);
     sp_tensor_release(given);
     return nb::borrow<TensorObject>(self);
 }
@@ -218,7 +225,7 @@ void bind_copies(nb::class_<Tensor> &c)
     c.def(
         "contiguous",
         [](nb::handle_t<Tensor> self) {
-            const Tensor &t = nb::cast<const Tensor &>(self);
+            const Tensor &t = tensor_of(self);
             sp_tensor handle;
             check(unlocked_wait([&] { return sp_tensor_contiguous(t.handle, &handle); }));
             return same_or_new(self, handle);
@@ -227,7 +234,7 @@ void bind_copies(nb::class_<Tensor> &c)
     c.def(
         "copy_",
         [](nb::handle_t<Tensor> self, const TensorArgument &source) {
-            const Tensor &t = nb::cast<const Tensor &>(self);
+            const Tensor &t = tensor_of(self);
             const Tensor &from = instance_of<Tensor>(
                 source, "source", "a Tensor, which streampool.tensor() makes of an array");
             check(unlocked_wait([&] { return sp_tensor_copy(t.handle, from.handle); }));
@@ -239,7 +246,7 @@ void bind_copies(nb::class_<Tensor> &c)
     c.def(
         "to",
         [](nb::handle_t<Tensor> self, nb::handle device) {
-            const Tensor &t = nb::cast<const Tensor &>(self);
+            const Tensor &t = tensor_of(self);
             sp_tensor handle;
             const sp_device wanted = device_of(device);
             check(unlocked_wait([&] { return sp_tensor_to(t.handle, wanted, &handle); }));

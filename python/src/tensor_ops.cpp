@@ -26,19 +26,33 @@ namespace
     throw nb::python_error();
 }
 
-/* NumPy before 2 wraps integers around. */
+/* Does a type of integers, or bool, have the number? */
+bool has_integer(sp_dtype dtype, nb::handle number)
+{
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    const bool is_signed = dtype <= SP_I64;
+    const auto bits = static_cast<int>(sp_dtype_bytes(dtype) * 8);
+    if (overflow != 0) {
+        const bool may_fit = dtype == SP_U64 && overflow > 0;
+        return may_fit && nb::cast<int64_t>(number.attr("bit_length")()) <= bits;
+    }
+    if (dtype == SP_BOOL) return value == 0 || value == 1;
+    if (!is_signed && value < 0) return false;
+    return bits == 64 || (value < 0 ? -(value + 1) : value) >> (is_signed ? bits - 1 : bits) == 0;
+}
+
+/* NumPy before 2 wraps integers around, and warns. */
 nb::object array_of_number(nb::handle number, sp_dtype staged, sp_dtype dtype)
 {
-    nb::object array;
+    if (dtype > SP_BF16 && !has_integer(dtype, number)) raise_out_of_range(number, dtype);
     try {
-        array = numpy_array(number, staged);
+        return numpy_array(number, staged);
     } catch (nb::python_error &error) {
         if (!error.matches(PyExc_OverflowError)) throw;
     }
-    const bool is_exact =
-        array.is_valid() && (dtype <= SP_BF16 || nb::object(array.attr("item")()).equal(number));
-    if (!is_exact) raise_out_of_range(number, dtype);
-    return array;
+    raise_out_of_range(number, dtype);
 }
 
 /* A number as a tensor of rank 0 with the dtype of the other operand. A float for a tensor of

@@ -5,7 +5,6 @@ A thread of the library only pushes a finished run to a list. Of a run that was 
 loop, the loop drains the list, many runs at one wake-up; of others a thread of its own.
 """
 import _thread
-import atexit
 import logging
 import os
 import sys
@@ -14,6 +13,7 @@ import time
 import weakref
 
 from . import _core
+from ._lifetime import at_the_end
 
 _log = logging.getLogger("streampool")
 
@@ -150,7 +150,7 @@ def is_drainer():
 
 
 def _end():
-    """At exit, before the guard is closed: ends the drainer."""
+    """Ends the drainer, or keeps one from being started."""
     global _is_ending
     _is_ending = True
     if _drainer is not None:
@@ -169,7 +169,7 @@ def _after_fork():
         taken_futures.pop()._after_fork()
 
 
-atexit.register(_end)
+at_the_end(_end)
 os.register_at_fork(after_in_child=_after_fork)
 
 # ---- event loops ----

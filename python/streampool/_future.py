@@ -108,7 +108,11 @@ class Future(concurrent.futures.Future):
         return True
 
     def _settle_if_alone(self, outcome, may_call=True):
-        """False: a thread must be notified, or, unless the caller does that, a task or a callback."""
+        """False: a thread must be notified, or, unless the caller does that, a task or a callback. Or this
+        thread is amid a step of its own, which a signal handler or a finalizer has interrupted: it has seen
+        that the run is in flight, and begins to wait then."""
+        if self._condition._is_owned():
+            return False
         with self._condition:
             if self._waiters or self._condition._waiters:
                 return False

@@ -6,8 +6,33 @@ import sys
 
 from . import _core
 
-# From now on threads that come back from the library are parked.
-atexit.register(_core.close_guard)
+_is_ending = False
+_endings = []
+
+
+def at_the_end(end):
+    """Calls end() at exit, before threads that come back from the library are parked; at once if that has begun.
+
+    An exit handler that is registered by another one is never called, and any part of the package may be
+    imported by one.
+    """
+    if _is_ending:
+        end()
+    else:
+        _endings.append(end)
+
+
+def _end():
+    global _is_ending
+    _is_ending = True
+    try:
+        for end in _endings:
+            end()
+    finally:
+        _core.close_guard()
+
+
+atexit.register(_end)
 
 
 def _after_fork():

@@ -162,6 +162,29 @@ atexit.register(handler)
     assert out == "0 (2, 3)\n"
 
 
+@pytest.mark.parametrize("before", ["", "streampool.batch_inference(short, [x])", "atexit.register(early)"])
+def test_the_first_submit_may_be_in_an_exit_handler(before):
+    """The part of the package that completes futures is imported then, when no exit handler can be added."""
+    out = run_python("""
+import atexit, concurrent.futures
+kept, called = [], []
+def waits(future):
+    return len(concurrent.futures.wait([future], timeout=10).not_done)
+def early():
+    kept.append(short.submit(x))
+    waits(kept[0])
+def late():
+    future = short.submit(x)
+    print(waits(future), [waits(of_before) for of_before in kept], future.result().shape)
+    future = short.submit(x)
+    future.add_done_callback(called.append)
+    future.result()
+    print(len(called))
+atexit.register(late)
+""" + PREPARE + "import streampool\n" + before)
+    assert out == f"0 {[0] if 'early' in before else []} (2, 3)\n1\n"
+
+
 def test_a_thread_that_is_no_daemon_finishes_its_work():
     out = run_python(PREPARE + """
 def work():

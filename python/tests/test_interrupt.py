@@ -2,7 +2,9 @@
 """KeyboardInterrupt: waits end soon, a run that computes finishes first."""
 import asyncio
 import concurrent.futures
+import linecache
 import signal
+import sys
 import threading
 import time
 
@@ -510,3 +512,52 @@ def test_a_run_that_computes_finishes_first(slow):
 
     interrupted_after(run)
     assert (slow(np.ones((2, 512), np.float32)) == 1).all()
+
+
+def _interrupted_at(call, function, text):
+    """call(), with a signal at the first line of that function that has the text."""
+    is_sent = []
+
+    def trace_line(frame, event, _):
+        if event == "line" and not is_sent and text in linecache.getline(frame.f_code.co_filename, frame.f_lineno):
+            is_sent.append(True)
+            sys.settrace(None)
+            signal.raise_signal(signal.SIGUSR1)
+        return trace_line
+
+    sys.settrace(lambda frame, *_: trace_line if frame.f_code.co_name == function and not is_sent else None)
+    try:
+        return call()
+    finally:
+        sys.settrace(None)
+        assert is_sent
+
+
+def test_a_handler_that_has_the_result_of_a_future_loses_no_wait_that_begins():
+    """The interrupted thread has seen that the run is in flight."""
+    long = streampool.load(onnx_writer.long_running(256, 40))
+    wide = np.ones((64, 256), np.float32)
+    long(wide)
+    former = signal.signal(signal.SIGUSR1, lambda *_: future.result())
+    try:
+        future = long.submit(wide)
+        done = _interrupted_at(lambda: concurrent.futures.wait([future], timeout=10), "wait", "_create_and_install")
+        assert not done.not_done
+
+        future = long.submit(wide)
+        called = threading.Event()
+        _interrupted_at(lambda: future.add_done_callback(lambda _: called.set()), "add_done_callback", ".append")
+        assert called.wait(10)
+
+        async def awaiting():
+            nonlocal future
+            future = long.submit(wide)
+            return await asyncio.wait_for(asyncio.ensure_future(_awaited(future)), 10)
+
+        assert _interrupted_at(lambda: asyncio.run(awaiting()), "_end_in", "_awaiters.append").shape == (64, 256)
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+
+
+async def _awaited(future):
+    return await future

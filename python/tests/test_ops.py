@@ -216,12 +216,16 @@ def test_the_defaults_of_a_signature_leave_attributes_out():
         np.testing.assert_array_equal(getattr(ops, name)(x, **defaults).numpy(), getattr(ops, name)(x).numpy())
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("error")
 def test_numbers_that_do_not_fit_are_refused():
-    for dtype, number in (("int8", 300), ("uint8", -1), ("int64", 2**63), ("bool", 2), ("float32", 10**400)):
+    for dtype, number in (("int8", 300), ("int8", -129), ("int16", 2**15), ("uint8", -1), ("uint8", 256),
+                          ("int32", -(2**31) - 1), ("int64", 2**63), ("int64", -(2**63) - 1), ("uint64", -1),
+                          ("uint64", 2**64), ("bool", 2), ("float32", 10**400)):
         with pytest.raises(OverflowError, match=f"does not fit a tensor of dtype {dtype}"):
             tensor(np.zeros(1, dtype)) + number
     assert (tensor(np.int8([1])) + -128).tolist() == [-127]
+    assert (tensor(np.int32([0])) + (2**31 - 1)).tolist() == [2**31 - 1]
+    assert (tensor(np.int64([0])) + -(2**63)).tolist() == [-(2**63)]
     assert (tensor(np.uint64([0])) + (2**64 - 1)).tolist() == [2**64 - 1]
     assert (tensor(np.bool_([True])) & True).tolist() == [True]
 

@@ -171,13 +171,15 @@ static sp_status find_shape(const sp_layout *layout, const int64_t *dims, uint32
     }
     uint64_t bytes;
     SP_TRY(sp__shape_make(asked, rank, out));
-    SP_TRY(sp__shape_bytes(out, layout->dtype, &bytes));
-    const uint64_t count = sp__shape_count(&layout->shape), rest = sp__shape_count(out);
+    const bool is_bounded = sp__shape_bytes(out, layout->dtype, &bytes) == SP_OK;
+    const uint64_t count = sp__shape_count(&layout->shape);
+    const uint64_t rest = is_bounded ? sp__shape_count(out) : 0;
     if (free_axis < rank && rest > 0 && count % rest == 0) {
         out->dims[free_axis] = (int64_t)(count / rest);
     }
     const bool is_known = free_axis == rank || rest > 0; /* next to a 0 any size would fit */
-    if (is_known && sp__shape_count(out) == count) return SP_OK;
+    if (is_bounded && is_known && sp__shape_count(out) == count) return SP_OK;
+    if (free_axis < rank) out->dims[free_axis] = -1;
     return sp__fail(SP_MISMATCH, "shape %s cannot be reshaped to %s",
                     sp__shape_print(&layout->shape).text, sp__shape_print(out).text);
 }

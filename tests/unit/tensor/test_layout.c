@@ -440,6 +440,10 @@ TEST(views_that_do_not_fit_say_why)
     CHECK_STATUS(sp__layout_view_as(&layout, SP_DTYPE_NONE, &out), SP_MISMATCH);
     CHECK_OK(sp__layout_view_as(&layout, SP_I32, &out));
     CHECK_EQ_INT(out.dtype, SP_I32);
+    const int64_t many[] = {(int64_t)1 << 62, 2}, none[] = {0, -1};
+    CHECK_STATUS(sp__layout_reshape(&layout, many, 2, &out), SP_MISMATCH);
+    CHECK_STATUS(sp__layout_reshape(&layout, none, 2, &out), SP_MISMATCH);
+    CHECK(strstr(sp_last_error(), "[0,-1]") != NULL);
     /* Expanding beyond the size limit of a tensor, although no byte is added. */
     const sp_shape vast = {.rank = 3, .dims = {(int64_t)1 << 40, 3, 4}};
     CHECK_STATUS(sp__layout_expand(&layout, &vast, &out), SP_EXHAUSTED);
