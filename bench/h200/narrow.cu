@@ -52,21 +52,29 @@ template <class T, int blocks> static Tile make_tile(const char *name)
             false, kernel};
 }
 
-// The entry that is by warpgroups where the device has them.
-static Tile make_large(void (*kernel)(sp_gpu_bindings, sp_gemm_constants))
+typedef void (*Product)(sp_gpu_bindings, sp_gemm_constants);
+
+// The entries that are by warpgroups where the device has them.
+struct Groups {
+    Product of_128, of_192;
+};
+
+static Tile make_group(const char *name, int columns, Product kernel)
 {
-    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               SP_CUDA_GROUP_BYTES));
-    return {"128x128group", 128, 128, 256, SP_CUDA_GROUP_BYTES, false, true, kernel};
+    const int bytes = SP_CUDA_GROUP_BYTES(columns);
+    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    return {name, 128, columns, 256, bytes, false, true, kernel};
 }
 
 // The left operand of those without "raw" is packed by a kernel before, which is timed for itself.
-template <class E> static std::vector<Tile> make_tiles(Tile large)
+template <class E> static std::vector<Tile> make_tiles(const Groups &groups)
 {
+    const Tile large = make_group("128x128group", 128, groups.of_128);
+    const Tile wide = make_group("128x192group", 192, groups.of_192);
     if (is_large) {
         return {
             make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128s4"),
-            large};
+            large, wide};
     }
     return {make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 3, SP_NARROW_ROWS>, 1>("16x32g4raw"),
             make_tile<sp_narrow_tile<E, 16, 32, 16, 16, 4, 5, SP_NARROW_ROWS>, 1>("16x32g4s5raw"),
@@ -88,7 +96,8 @@ template <class E> static std::vector<Tile> make_tiles(Tile large)
             make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 6, SP_NARROW_PACKED>, 1>("128x128s6"),
             make_tile<sp_narrow_tile<E, 128, 128, 32, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128w16"),
             make_tile<sp_narrow_tile<E, 128, 256, 64, 32, 1, 3, SP_NARROW_PACKED>, 1>("128x256w16"),
-            large};
+            large,
+            wide};
 }
 
 // `format`: the result is packed for a next product.
@@ -187,8 +196,8 @@ static bool is_same(const Operands &o, int64_t rows, std::vector<float> &first)
 template <class E, class N>
 static void run_case(const char *type, cudaDataType_t lt_type, sp_pack_format format,
                      void (*pack)(sp_gpu_bindings, sp_pack_constants),
-                     void (*large)(sp_gpu_bindings, sp_gemm_constants), cublasLtHandle_t handle,
-                     void *workspace, cudaStream_t stream, int64_t depth, int64_t columns)
+                     const Groups &groups, cublasLtHandle_t handle, void *workspace,
+                     cudaStream_t stream, int64_t depth, int64_t columns)
 {
     Operands o = {columns,
                   depth,
@@ -210,7 +219,7 @@ static void run_case(const char *type, cudaDataType_t lt_type, sp_pack_format fo
     sp_pack_constants packing = {depth, columns, columns, 1};
     pack<<<256, SP_CUDA_THREADS>>>({{o.w, o.packed}, {}}, packing);
     CHECK(cudaDeviceSynchronize());
-    const std::vector<Tile> tiles = make_tiles<E>(make_large(large));
+    const std::vector<Tile> tiles = make_tiles<E>(groups);
     double error = 0;
     const std::vector<int64_t> counts =
         is_large ? std::vector<int64_t>{max_rows, 8192, 2048, 1024}
@@ -275,14 +284,14 @@ int main(int argc, char **argv)
     for (const auto &shape : is_large ? large : small) {
         const int64_t depth = shape.first, columns = shape.second;
         run_case<sp_tensor_bf16, __nv_bfloat16>("bf16", CUDA_R_16BF, SP_PACK_BF16,
-                                                sp_narrow_pack_bf16, sp_gemm_packed_128_bf16,
+                                                sp_narrow_pack_bf16, {sp_gemm_packed_128_bf16, sp_gemm_packed_192_bf16},
                                                 handle, workspace, stream, depth, columns);
         if (depth != 1000 && depth != 1024) continue;
         run_case<sp_tensor_f16, __half>("f16", CUDA_R_16F, SP_PACK_F16, sp_narrow_pack_f16,
-                                        sp_gemm_packed_128_f16, handle, workspace, stream, depth,
+                                        {sp_gemm_packed_128_f16, sp_gemm_packed_192_f16}, handle, workspace, stream, depth,
                                         columns);
         run_case<sp_tensor_tf32, float>("tf32", CUDA_R_32F, SP_PACK_TF32, sp_narrow_pack_tf32,
-                                        sp_gemm_packed_128_tf32, handle, workspace, stream, depth,
+                                        {sp_gemm_packed_128_tf32, sp_gemm_packed_192_tf32}, handle, workspace, stream, depth,
                                         columns);
     }
     return 0;

@@ -12,6 +12,7 @@ struct emulated_product {
     bool is_first;
     uint64_t left, right;
     float *sum;
+    int sums;
     void (*run)(const emulated_product &product);
 };
 
@@ -40,7 +41,7 @@ template <class E> static inline float emulated_element(uint64_t operand, int li
 template <class E> static inline void emulated_multiply(const emulated_product &product)
 {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < product.sums; i++) {
         const int row = warp * 16 + lane / 4 + i / 2 % 2 * 8;
         const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
         if (product.is_first) product.sum[i] = -0.0f;
@@ -61,15 +62,15 @@ static inline char *sp_group_memory(char *pool)
     return pool + (-(uint64_t)pool & 1023);
 }
 static inline void sp_group_begin() {}
-static inline void sp_group_hold(float (&)[64]) {}
+template <int count> static inline void sp_group_hold(float (&)[count]) {}
 
-template <class E>
+template <class E, int count>
 static inline void sp_multiply_group(E, bool is_first, uint64_t left, uint64_t right,
-                                     float (&sum)[64])
+                                     float (&sum)[count])
 {
     emulated_products &own = emulated_own_products();
     if (own.count == EMULATED_PRODUCTS) abort();
-    own.at[own.count++] = {is_first, left, right, sum, emulated_multiply<E>};
+    own.at[own.count++] = {is_first, left, right, sum, count, emulated_multiply<E>};
 }
 
 static inline void sp_group_end()

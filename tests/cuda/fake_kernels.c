@@ -98,6 +98,7 @@ void fake_kernels_begin(void)
     ADD_VARIANT(gemm_narrow_##type, "gemm_narrow_64_" #type)                                       \
     ADD_VARIANT(gemm_packed_##type, "gemm_packed_wide_" #type)                                     \
     ADD_VARIANT(gemm_packed_##type, "gemm_packed_128_" #type)                                      \
+    ADD_VARIANT(gemm_packed_##type, "gemm_packed_192_" #type)                                      \
     ADD_VARIANT(conv_narrow_##type, "conv_narrow_deep_" #type)                                     \
     ADD_VARIANT(conv_narrow_##type, "conv_narrow_64_" #type)                                       \
     ADD_VARIANT(conv_narrow_##type, "conv_narrow_wide_" #type)                                     \

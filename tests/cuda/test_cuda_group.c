@@ -11,8 +11,8 @@
 
 enum { SHARED_BYTES = 227 * 1024 };
 
-static uint32_t largest_grid;
-static uint64_t group_runs[3];
+static uint32_t largest_grid, launches;
+static uint64_t group_runs[3], runs_of_columns[2];
 
 /* Products with two packed operands get the last tile, as devices with warpgroups launch it. */
 static void set_groups(const sp_gpu_kernel *gpu, const void *constants, sp_launch_shape *shape)
@@ -26,9 +26,11 @@ static void set_groups(const sp_gpu_kernel *gpu, const void *constants, sp_launc
     for (size_t i = 0; i < SP_COUNT_OF(kernels); i++) {
         if (gpu != sp__cuda_kernels()[kernels[i].id].gpu) continue;
         kernels[i].launch(constants, SP_CUDA_PACKED_TILES - 1, shape);
-        sp__cuda_launch_groups(constants, shape);
+        const bool is_wide = launches++ % 2 == 0;
+        sp__cuda_launch_groups(constants, is_wide ? 192 : 128, shape);
         if (shape->grid[0] > largest_grid) shape->grid[0] = largest_grid;
         group_runs[i]++;
+        runs_of_columns[is_wide]++;
     }
 }
 
@@ -62,6 +64,20 @@ TEST(products_of_warpgroups_have_the_bits_of_the_cpu)
     largest_grid = UINT32_MAX;
     compare(4000, test_count(1000, 60));
     for (int i = 0; i < 3; i++) CHECK(group_runs[i] > 3);
+    for (int i = 0; i < 2; i++) CHECK(runs_of_columns[i] > 10);
+}
+
+/* Rounds of 64 clusters, of which each has two tiles of 128 rows: as measured. */
+TEST(a_tile_is_wide_where_that_takes_fewer_rounds)
+{
+    static const struct {
+        int64_t rows, columns, wanted;
+    } cases[] = {{32768, 1152, 192}, {8192, 1152, 192}, {2048, 1152, 192}, {1024, 1152, 128},
+                 {32768, 2048, 192}, {2048, 2048, 128}, {2048, 384, 128},  {1, 1, 128}};
+    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) {
+        const sp_gemm_constants k = {.rows = cases[i].rows, .columns = cases[i].columns};
+        CHECK_EQ_INT(sp__cuda_group_columns(&k), cases[i].wanted);
+    }
 }
 
 TEST(a_cluster_computes_several_tiles)

@@ -131,7 +131,7 @@ static void run_tile(const call *c, uint32_t tile, bool is_few, void *y)
     sp_launch_shape shape = {0};
     c->type->launch(&c->k, tile, &shape);
     if (tile == SP_CUDA_PACKED_TILES - 1) {
-        sp__cuda_launch_groups(&c->k, &shape);
+        sp__cuda_launch_groups(&c->k, c->k.depth % 2 == 0 ? 192 : 128, &shape);
         if (is_few) shape.grid[0] = SP_CUDA_GROUP_BLOCKS;
     } else if (is_few) {
         shape.grid[0] = shape.grid[1] = 1;

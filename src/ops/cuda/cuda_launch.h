@@ -89,8 +89,10 @@ void sp__cuda_launch_rounded_attention(const sp_attention_constants *k, int64_t 
 SP_CUDA_NARROW_LAUNCH_LIST(SP_CUDA_NARROW_DECLARE)
 #undef SP_CUDA_NARROW_DECLARE
 
-/* The grid and the shared memory of the last packed tile where warpgroups compute it. */
-void sp__cuda_launch_groups(const sp_gemm_constants *k, sp_launch_shape *out);
+/* The last packed tile where warpgroups compute it: with so many columns, 128 or 192, and which of
+ * them is expected to be faster. */
+void sp__cuda_launch_groups(const sp_gemm_constants *k, int64_t columns, sp_launch_shape *out);
+int64_t sp__cuda_group_columns(const sp_gemm_constants *k);
 
 /* Of narrow convolutions: by the index in SP_CUDA_CONV_TILE_LIST. */
 #define SP_CUDA_CONV_TILES 4

@@ -69,15 +69,50 @@ static uint32_t pick_packed(const sp_gemm_constants *k, bool has_groups)
     return tile;
 }
 
-void sp__cuda_launch_groups(const sp_gemm_constants *k, sp_launch_shape *out)
+/* ---- tiles by warpgroups ---- */
+
+/* A tile's columns, and its time where one of 128 columns takes 20 (bench/NOTES.md). */
+typedef struct group_tile {
+    int64_t columns, time;
+} group_tile;
+static const group_tile group_tiles[] = {{128, 20}, {192, 27}};
+
+enum { GROUP_CLUSTERS = SP_CUDA_ENOUGH_BLOCKS / SP_CUDA_GROUP_BLOCKS };
+
+static int64_t group_clusters(const sp_gemm_constants *k, int64_t columns)
 {
-    const narrow_tile *tile = &packed_tiles[SP_CUDA_PACKED_TILES - 1];
-    const int64_t clusters = sp_cuda_tiles(k->rows, tile->rows * SP_CUDA_GROUP_BLOCKS) *
-                             sp_cuda_tiles(k->columns, tile->columns);
-    const int64_t most = SP_CUDA_ENOUGH_BLOCKS / SP_CUDA_GROUP_BLOCKS;
-    out->grid[0] = (uint32_t)(clusters < most ? clusters : most) * SP_CUDA_GROUP_BLOCKS;
-    out->grid[1] = 1;
-    out->shared_bytes = SP_CUDA_GROUP_BYTES;
+    const int64_t rows = packed_tiles[SP_CUDA_PACKED_TILES - 1].rows * SP_CUDA_GROUP_BLOCKS;
+    return sp_cuda_tiles(k->rows, rows) * sp_cuda_tiles(k->columns, columns);
+}
+
+/* Of the cluster that computes the most tiles. */
+static int64_t group_time(const sp_gemm_constants *k, const group_tile *tile)
+{
+    return sp_cuda_tiles(group_clusters(k, tile->columns), GROUP_CLUSTERS) * tile->time;
+}
+
+int64_t sp__cuda_group_columns(const sp_gemm_constants *k)
+{
+    const bool is_wide = group_time(k, &group_tiles[1]) < group_time(k, &group_tiles[0]);
+    return group_tiles[is_wide].columns;
+}
+
+void sp__cuda_launch_groups(const sp_gemm_constants *k, int64_t columns, sp_launch_shape *out)
+{
+#define GROUP_VARIANTS(type)                                                                       \
+    {&sp__cuda_variant_gemm_packed_128_##type, &sp__cuda_variant_gemm_packed_192_##type}
+    static const sp_gpu_kernel *const variants[SP_PACK_FORMAT_COUNT][2] = {
+        [SP_PACK_TF32] = GROUP_VARIANTS(tf32),
+        [SP_PACK_F16] = GROUP_VARIANTS(f16),
+        [SP_PACK_BF16] = GROUP_VARIANTS(bf16),
+    };
+#undef GROUP_VARIANTS
+    const int64_t clusters = group_clusters(k, columns);
+    const int64_t all = clusters < GROUP_CLUSTERS ? clusters : GROUP_CLUSTERS;
+    sp__cuda_set_grid(all * SP_CUDA_GROUP_BLOCKS, 1, 1, out);
+    out->block[0] = packed_tiles[SP_CUDA_PACKED_TILES - 1].threads;
+    out->shared_bytes = (uint32_t)SP_CUDA_GROUP_BYTES(columns);
+    out->variant = variants[k->b_format][columns > 128];
 }
 
 static bool is_largest(const narrow_tile *tile)
@@ -95,11 +130,12 @@ static bool is_largest(const narrow_tile *tile)
     void sp__cuda_tiled_##kind##_##type(const void *constants, uint32_t shared_bytes,              \
                                         sp_launch_shape *out)                                      \
     {                                                                                              \
-        const bool has_groups = shared_bytes >= SP_CUDA_GROUP_BYTES;                               \
+        const bool has_groups = shared_bytes >= SP_CUDA_GROUP_BYTES(192);                          \
         uint32_t tile = pick_##kind(constants, has_groups);                                        \
         if (kind##_tiles[tile].bytes[(element_bytes) == 4] > shared_bytes) tile = 0;               \
         sp__cuda_launch_##kind##_##type(constants, tile, out);                                     \
-        if (has_groups && is_largest(&kind##_tiles[tile])) sp__cuda_launch_groups(constants, out); \
+        if (!has_groups || !is_largest(&kind##_tiles[tile])) return;                               \
+        sp__cuda_launch_groups(constants, sp__cuda_group_columns(constants), out);                 \
     }
 #define NARROW_LAUNCHES(type, element_bytes)                                                       \
     NARROW_LAUNCH(narrow, type, element_bytes, &sp__cuda_variant_gemm_narrow_deep_##type,          \

@@ -47,7 +47,10 @@
 #define SP_CUDA_TENSOR_CLUSTER_LIST(X)                                                             \
     X(gemm_packed_128_tf32, SP_CUDA_GROUP_BLOCKS)                                                  \
     X(gemm_packed_128_f16, SP_CUDA_GROUP_BLOCKS)                                                   \
-    X(gemm_packed_128_bf16, SP_CUDA_GROUP_BLOCKS)
+    X(gemm_packed_128_bf16, SP_CUDA_GROUP_BLOCKS)                                                  \
+    X(gemm_packed_192_tf32, SP_CUDA_GROUP_BLOCKS)                                                  \
+    X(gemm_packed_192_f16, SP_CUDA_GROUP_BLOCKS)                                                   \
+    X(gemm_packed_192_bf16, SP_CUDA_GROUP_BLOCKS)
 #define SP_CUDA_TENSOR_BLOCKS(X, type)                                                             \
     X(gemm_narrow_deep_##type)                                                                     \
     X(gemm_narrow_32_##type)                                                                       \
@@ -70,7 +73,10 @@
     SP_CUDA_TENSOR_BLOCK_LIST(X)                                                                   \
     X(gemm_packed_128_tf32)                                                                        \
     X(gemm_packed_128_f16)                                                                         \
-    X(gemm_packed_128_bf16)
+    X(gemm_packed_128_bf16)                                                                        \
+    X(gemm_packed_192_tf32)                                                                        \
+    X(gemm_packed_192_f16)                                                                         \
+    X(gemm_packed_192_bf16)
 
 #define SP_CUDA_THREADS 256
 /* Of a recurrent layer, by one block and by each of a team. */
@@ -217,8 +223,11 @@ SP_CUDA_FUNCTION int64_t sp_cuda_conv_images(const sp_conv_constants *k)
 /* The last tile of packed products by warpgroups (gemm/group.cuh), for which a block of 9.0 has
  * room: stages of 128 rows and 128 columns, two mbarriers for each, and room to align them. So many
  * blocks of a cluster have tiles one below the other. */
-#define SP_CUDA_GROUP_STAGES 6
-#define SP_CUDA_GROUP_BYTES (SP_CUDA_GROUP_STAGES * (256 * SP_NARROW_BYTES + 16) + 1024)
+#define SP_CUDA_GROUP_STAGES(columns) ((columns) > 128 ? 5 : 6)
+#define SP_CUDA_GROUP_MOST_STAGES 6
+#define SP_CUDA_GROUP_BYTES(columns)                                                               \
+    (SP_CUDA_GROUP_STAGES(columns) * (128 + (columns)) * SP_NARROW_BYTES +                         \
+     SP_CUDA_GROUP_MOST_STAGES * 16 + 1024)
 #define SP_CUDA_GROUP_BLOCKS 2
 /* Where parts of a range of addresses begin. */
 #define SP_CUDA_RANGE_UNIT (2 << 20)

@@ -17,18 +17,18 @@
 
 /* In shared memory, behind the stages. */
 struct sp_group_stages {
-    sp_mbarrier filled[SP_CUDA_GROUP_STAGES], free[SP_CUDA_GROUP_STAGES];
+    sp_mbarrier filled[SP_CUDA_GROUP_MOST_STAGES], free[SP_CUDA_GROUP_MOST_STAGES];
 };
 
 /* Two groups, and the fragments of sums that the instruction gives a thread. */
-template <class E>
-struct sp_group_tile : sp_narrow_tile<E, 128, 128, 16, 128, 1, 4, SP_NARROW_PACKED> {
-    static constexpr int pitch = SP_NARROW_BYTES, stages = SP_CUDA_GROUP_STAGES;
+template <class E, int Columns>
+struct sp_group_tile : sp_narrow_tile<E, 128, Columns, 16, Columns, 1, 4, SP_NARROW_PACKED> {
+    static constexpr int pitch = SP_NARROW_BYTES, stages = SP_CUDA_GROUP_STAGES(Columns);
     static constexpr int blocks = SP_CUDA_GROUP_BLOCKS, warps = 8;
-    static constexpr int share = 128 / blocks; /* columns whose lines a block copies */
-    static constexpr int left_bytes = 128 * pitch, stage_bytes = 256 * pitch;
-    static constexpr int bytes = SP_CUDA_GROUP_BYTES;
-    static_assert(bytes == stages * stage_bytes + sizeof(sp_group_stages) + 1024,
+    static constexpr int share = Columns / blocks; /* columns whose lines a block copies */
+    static constexpr int left_bytes = 128 * pitch, stage_bytes = (128 + Columns) * pitch;
+    static constexpr int bytes = SP_CUDA_GROUP_BYTES(Columns);
+    static_assert(bytes >= stages * stage_bytes + sizeof(sp_group_stages) + 1024,
                   "as the host counts them");
 };
 
@@ -260,7 +260,7 @@ SP_CUDA_FUNCTION void sp_group_sums(sp_group_pipe<T> &pipe, const sp_narrow_plac
 {
     const int own = place.row / 64 * 64 * T::pitch;
     sp_narrow_sums<T> chain;
-    float(&chains)[64] = *(float(*)[64]) & chain.at[0][0][0];
+    float(&chains)[T::sums] = *(float(*)[T::sums]) & chain.at[0][0][0];
     chain.clear();
     sum.clear();
 #pragma unroll 1

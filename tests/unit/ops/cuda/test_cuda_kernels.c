@@ -11,6 +11,7 @@
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/cuda/cuda_launch.h"
 #include "ops/op_kernels.h"
+#include "ops/pack.h"
 #include "ops/registry.h"
 #include "support/test.h"
 
@@ -443,9 +444,12 @@ TEST(a_narrow_product_fits_blocks_with_less_memory)
         shared_bytes = limits[i % SP_COUNT_OF(limits)];
         for (int64_t m = 1; m < 10000; m = m * 2 + 1) {
             for (int64_t n = 1; n < 100000; n = n * 3 + 1) {
-                const sp_gemm_constants gemm = {
-                    .rows = m, .columns = n, .depth = m % 3 == 0 ? 64 : 2048};
-                const sp_launch_shape shape = shape_of(kernels[i / SP_COUNT_OF(limits)], &gemm);
+                const sp_kernel_id kernel = kernels[i / SP_COUNT_OF(limits)];
+                const sp_gemm_constants gemm = {.rows = m,
+                                                .columns = n,
+                                                .depth = m % 3 == 0 ? 64 : 2048,
+                                                .b_format = (uint8_t)sp__pack_format_of(kernel)};
+                const sp_launch_shape shape = shape_of(kernel, &gemm);
                 uint32_t at = 0;
                 while (at < count && seen[at] != shape.variant) at++;
                 REQUIRE(at < SP_CUDA_NARROW_TILES);
@@ -453,9 +457,9 @@ TEST(a_narrow_product_fits_blocks_with_less_memory)
             }
         }
         /* With most memory each tile is launched; of packed products, where the last one is by
-         * warpgroups, that and the first one. */
+         * warpgroups, that in both widths and the first one. */
         const bool is_packed = i / SP_COUNT_OF(limits) >= SP_COUNT_OF(kernels) / 2;
-        if (shared_bytes == 227 * 1024) CHECK_EQ_U64(count, is_packed ? 2 : SP_CUDA_NARROW_TILES);
+        if (shared_bytes == 227 * 1024) CHECK_EQ_U64(count, is_packed ? 3 : SP_CUDA_NARROW_TILES);
         if (shared_bytes == 163 * 1024 && is_packed) CHECK_EQ_U64(count, SP_CUDA_PACKED_TILES);
     }
     shared_bytes = 48 * 1024;
