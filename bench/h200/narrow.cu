@@ -32,6 +32,7 @@ struct Tile {
     int rows, columns, threads, bytes;
     bool is_raw, is_group;
     void (*kernel)(sp_gpu_bindings, sp_gemm_constants);
+    void (*with_halves)(sp_gpu_bindings, sp_gemm_constants);
 };
 
 template <class T, int blocks>
@@ -49,28 +50,31 @@ template <class T, int blocks> static Tile make_tile(const char *name)
     const auto kernel = product<T, blocks>;
     CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::bytes));
     return {name,  T::rows, T::columns, T::threads, T::bytes, T::left != SP_NARROW_PACKED,
-            false, kernel};
+            false, kernel, nullptr};
 }
 
 typedef void (*Product)(sp_gpu_bindings, sp_gemm_constants);
 
 // The entries that are by warpgroups where the device has them.
 struct Groups {
-    Product of_128, of_192;
+    Product of_128, of_192, halves_of_128, halves_of_192; // the last two: of types of two bytes
 };
 
-static Tile make_group(const char *name, int columns, Product kernel)
+static Tile make_group(const char *name, int columns, Product kernel, Product with_halves)
 {
     const int bytes = SP_CUDA_GROUP_BYTES(columns);
-    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    return {name, 128, columns, 256, bytes, false, true, kernel};
+    for (const Product of : {kernel, with_halves}) {
+        if (of == nullptr) continue;
+        CHECK(cudaFuncSetAttribute(of, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    }
+    return {name, 128, columns, 256, bytes, false, true, kernel, with_halves};
 }
 
 // The left operand of those without "raw" is packed by a kernel before, which is timed for itself.
 template <class E> static std::vector<Tile> make_tiles(const Groups &groups)
 {
-    const Tile large = make_group("128x128group", 128, groups.of_128);
-    const Tile wide = make_group("128x192group", 192, groups.of_192);
+    const Tile large = make_group("128x128group", 128, groups.of_128, groups.halves_of_128);
+    const Tile wide = make_group("128x192group", 192, groups.of_192, groups.halves_of_192);
     if (is_large) {
         return {
             make_tile<sp_narrow_tile<E, 128, 128, 64, 32, 1, 4, SP_NARROW_PACKED>, 1>("128x128s4"),
@@ -100,11 +104,18 @@ template <class E> static std::vector<Tile> make_tiles(const Groups &groups)
             wide};
 }
 
-// `format`: the result is packed for a next product.
-static sp_gemm_constants make_constants(const Operands &o, int64_t rows, uint8_t format)
+// What becomes of a result: rows of f32, packed for a next product, or rows of the type, of which the
+// first columns are divided.
+enum Result { in_rows, packed, halves };
+
+static sp_gemm_constants make_constants(const Operands &o, int64_t rows, Result result,
+                                        sp_pack_format format)
 {
     sp_gemm_constants k = {};
-    k.y_format = format;
+    k.y_format = result == packed ? (uint8_t)format : 0;
+    k.is_y_half = result == halves;
+    k.scaled[0] = k.scaled[1] = o.columns / 24 * 8;
+    k.scales[0] = {SP_SCALE_DIVIDES, 5.656854f};
     k.rows = rows;
     k.columns = o.columns;
     k.depth = k.a_row = o.depth;
@@ -114,8 +125,8 @@ static sp_gemm_constants make_constants(const Operands &o, int64_t rows, uint8_t
     return k;
 }
 
-static void launch_tile(const Operands &o, const Tile &tile, int64_t rows, uint8_t format,
-                        cudaStream_t stream)
+static void launch_tile(const Operands &o, const Tile &tile, int64_t rows, Result result,
+                        sp_pack_format format, cudaStream_t stream)
 {
     const sp_gpu_bindings bindings = {{tile.is_raw ? o.x : o.packed_x, o.packed, o.bias, o.y}, {}};
     dim3 grid((unsigned)((rows + tile.rows - 1) / tile.rows),
@@ -126,8 +137,8 @@ static void launch_tile(const Operands &o, const Tile &tile, int64_t rows, uint8
         const unsigned most = SP_CUDA_ENOUGH_BLOCKS / SP_CUDA_GROUP_BLOCKS;
         grid = dim3((clusters < most ? clusters : most) * SP_CUDA_GROUP_BLOCKS);
     }
-    launch_early(tile.kernel, grid, (unsigned)tile.threads, (size_t)tile.bytes, stream, bindings,
-                 make_constants(o, rows, format));
+    launch_early(result == halves ? tile.with_halves : tile.kernel, grid, (unsigned)tile.threads, (size_t)tile.bytes, stream, bindings,
+                 make_constants(o, rows, result, format));
 }
 
 // ---- cuBLASLt ----
@@ -248,15 +259,20 @@ static void run_case(const char *type, cudaDataType_t lt_type, sp_pack_format fo
             CHECK(cudaMemset(o.y, 0xff, max_rows * columns * sizeof(float)));
             if (blocks > 2048 && !is_large && !first.empty()) continue; // far from the best
             const double us = time_kernel(
-                stream, [&](cudaStream_t s) { launch_tile(o, tile, rows, SP_PACK_NONE, s); });
+                stream, [&](cudaStream_t s) { launch_tile(o, tile, rows, in_rows, format, s); });
             CHECK(cudaDeviceSynchronize());
             same = is_same(o, rows, first) && same;
             if (rows == max_rows) error = std::max(error, farthest(o, x, w, bias, max_rows - 1));
             std::printf(",\"%s_us\":%.2f", tile.name, us);
             if (!tile.is_group || columns % 64 != 0 || rows % 8 != 0) continue;
-            const double packed_us = time_kernel(
-                stream, [&](cudaStream_t s) { launch_tile(o, tile, rows, (uint8_t)format, s); });
-            std::printf(",\"%s_packed_us\":%.2f", tile.name, packed_us);
+            for (const Result result : {packed, halves}) {
+                if (result == halves && tile.with_halves == nullptr) continue;
+                const double with_us = time_kernel(stream, [&](cudaStream_t on) {
+                    launch_tile(o, tile, rows, result, format, on);
+                });
+                std::printf(",\"%s_%s_us\":%.2f", tile.name,
+                            result == packed ? "packed" : "halves", with_us);
+            }
         }
         std::printf(",\"same_bits\":%s,\"error\":%.2e}\n", same ? "true" : "false", error);
         std::fflush(stdout);
@@ -284,14 +300,14 @@ int main(int argc, char **argv)
     for (const auto &shape : is_large ? large : small) {
         const int64_t depth = shape.first, columns = shape.second;
         run_case<sp_tensor_bf16, __nv_bfloat16>("bf16", CUDA_R_16BF, SP_PACK_BF16,
-                                                sp_narrow_pack_bf16, {sp_gemm_packed_128_bf16, sp_gemm_packed_192_bf16},
+                                                sp_narrow_pack_bf16, {sp_gemm_packed_128_bf16, sp_gemm_packed_192_bf16, sp_gemm_halves_128_bf16, sp_gemm_halves_192_bf16},
                                                 handle, workspace, stream, depth, columns);
         if (depth != 1000 && depth != 1024) continue;
         run_case<sp_tensor_f16, __half>("f16", CUDA_R_16F, SP_PACK_F16, sp_narrow_pack_f16,
-                                        {sp_gemm_packed_128_f16, sp_gemm_packed_192_f16}, handle, workspace, stream, depth,
+                                        {sp_gemm_packed_128_f16, sp_gemm_packed_192_f16, sp_gemm_halves_128_f16, sp_gemm_halves_192_f16}, handle, workspace, stream, depth,
                                         columns);
         run_case<sp_tensor_tf32, float>("tf32", CUDA_R_32F, SP_PACK_TF32, sp_narrow_pack_tf32,
-                                        {sp_gemm_packed_128_tf32, sp_gemm_packed_192_tf32}, handle, workspace, stream, depth,
+                                        {sp_gemm_packed_128_tf32, sp_gemm_packed_192_tf32, nullptr, nullptr}, handle, workspace, stream, depth,
                                         columns);
     }
     return 0;

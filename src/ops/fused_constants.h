@@ -83,13 +83,6 @@ typedef struct sp_look_up_constants {
 /* Fewer queries leave too much of a panel empty. */
 #define SP_ATTENTION_LEAST_ROWS 8
 
-typedef enum sp_scale_kind { SP_SCALE_NONE, SP_SCALE_MULTIPLIES, SP_SCALE_DIVIDES } sp_scale_kind;
-
-typedef struct sp_attention_scale {
-    uint32_t kind; /* sp_scale_kind */
-    float number;
-} sp_attention_scale;
-
 /* Strides, in elements, of rows, columns and batch entries. */
 typedef struct sp_attention_operand {
     int64_t first, row, column, batch[SP_ATTENTION_RANK];
@@ -99,6 +92,9 @@ typedef struct sp_attention_operand {
  * each batch entry: of `rows` queries and `keys` keys of `depth` elements, and values of `columns`.
  * A score is `fill` where the condition, a bool, is not 0, or where it is 0: before the mask is
  * added, or after. Columns of query, value, mask, condition and y are neighbours.
+ *
+ * is_half: query, key and value have the type of `rounding`, and have been scaled before. Their
+ * columns are neighbours, and all sizes, strides and first elements of theirs are multiples of 8.
  *
  * y_format: y is a matrix of y_lines rows of y_width elements that is packed as the left operand of
  * a narrow product, of the type of `rounding`; its strides are those in the matrix. The columns of
@@ -112,6 +108,7 @@ typedef struct sp_attention_constants {
     bool is_condition_last; /* after the mask */
     uint8_t rounding;       /* sp_rounding of the operands of both products, scaled */
     uint8_t y_format;       /* sp_pack_format of y, or SP_PACK_NONE */
+    bool is_half;
     uint32_t batch_rank;
     int64_t batch_dims[SP_ATTENTION_RANK];
     int64_t y_width, y_lines;

@@ -71,6 +71,13 @@
 /* To what a product of two computed values rounds its operands (docs/decisions/0089). */
 typedef enum sp_rounding { SP_ROUNDING_NONE, SP_ROUNDING_F16, SP_ROUNDING_BF16 } sp_rounding;
 
+typedef enum sp_scale_kind { SP_SCALE_NONE, SP_SCALE_MULTIPLIES, SP_SCALE_DIVIDES } sp_scale_kind;
+
+typedef struct sp_attention_scale {
+    uint32_t kind; /* sp_scale_kind */
+    float number;
+} sp_attention_scale;
+
 typedef struct sp_gemm_constants {
     int64_t rows, columns, depth;
     int64_t a_row, a_depth;  /* strides of a, in elements */
@@ -87,9 +94,16 @@ typedef struct sp_gemm_constants {
      * f32. Rows are whole lines and columns whole groups of that format, and the activation is none
      * or Relu. Only of products of two packed operands. */
     uint8_t y_format;
+    /* Of a product of two packed operands of two bytes: y is rows of their type, c is a row of f32.
+     * Columns before scaled[0] are scaled by the first scale, those from there on before scaled[1]
+     * by the second one, and all are rounded then. Columns are a multiple of 8, without an
+     * activation. */
+    bool is_y_half;
     uint32_t batch_rank;
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
     int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];
+    int64_t scaled[2];
+    sp_attention_scale scales[2];
 } sp_gemm_constants;
 
 /* Input that the depthwise kernel has on its stack at a time, in elements. */
@@ -175,7 +189,7 @@ typedef struct sp_fill_constants {
 
 /* Bytes of each, the same for every compiler. */
 #define SP_CONSTANTS_LIST(X)                                                                       \
-    X(sp_gemm_constants, 280)                                                                      \
+    X(sp_gemm_constants, 312)                                                                      \
     X(sp_pack_constants, 56)                                                                       \
     X(sp_conv_constants, 144)                                                                      \
     X(sp_pool_constants, 104)                                                                      \

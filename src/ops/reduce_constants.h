@@ -158,6 +158,6 @@ typedef struct sp_gemm_any_constants {
     X(sp_window_constants, 184)                                                                    \
     X(sp_conv_transpose_constants, 224)                                                            \
     X(sp_conv_3d_constants, 192)                                                                   \
-    X(sp_gemm_any_constants, 288)
+    X(sp_gemm_any_constants, 320)
 
 #endif

@@ -22,6 +22,6 @@ typedef struct sp_gemm_strided_constants {
     int64_t y_row, y_batch[SP_KERNEL_RANK]; /* the columns of y are neighbours */
 } sp_gemm_strided_constants;
 
-#define SP_STRIDED_CONSTANTS_LIST(X) X(sp_gemm_strided_constants, 376)
+#define SP_STRIDED_CONSTANTS_LIST(X) X(sp_gemm_strided_constants, 408)
 
 #endif

@@ -182,6 +182,7 @@ static sp_status plan_build(sp_plan_builder *builder)
         SP_TRY(sp__plan_fuse_attention(builder));
         SP_TRY(sp__plan_fuse_addends(builder));
         SP_TRY(sp__plan_fuse_packed(builder));
+        SP_TRY(sp__plan_fuse_halves(builder));
     }
     find_narrow(builder);
     SP_TRY(sp__plan_finish_packings(builder));

@@ -69,6 +69,10 @@ sp_status sp__plan_fuse_addends(sp_plan_builder *builder);
  * writes its result packed instead. A pass of its own. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_fuse_packed(sp_plan_builder *builder);
 
+/* A narrow product rounds its result, which only attention reads and would round. A pass of its
+ * own, behind sp__plan_fuse_packed. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__plan_fuse_halves(sp_plan_builder *builder);
+
 /* "Gemm" and "Relu" to "Gemm+Relu", the name of a fused step. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_append_name(sp_plan_builder *builder, const char **name, const char *more);
 

@@ -103,6 +103,10 @@ void fake_kernels_begin(void)
     ADD_VARIANT(conv_narrow_##type, "conv_narrow_64_" #type)                                       \
     ADD_VARIANT(conv_narrow_##type, "conv_narrow_wide_" #type)                                     \
     ADD_VARIANT(row_norm_f32, "row_norm_packed_" #type)
+#define ADD_HALVES(type)                                                                           \
+    ADD_VARIANT(gemm_packed_##type, "gemm_halves_" #type)                                          \
+    ADD_VARIANT(gemm_packed_##type, "gemm_halves_128_" #type)                                      \
+    ADD_VARIANT(gemm_packed_##type, "gemm_halves_192_" #type)
     ADD_NARROW(tf32)
     ADD_NARROW(f16)
     ADD_NARROW(bf16)
@@ -110,6 +114,9 @@ void fake_kernels_begin(void)
     ADD_VARIANT(gemm_f32, "gemm_rounded_bf16")
     ADD_VARIANT(attention_f32, "attention_rounded_f16")
     ADD_VARIANT(attention_f32, "attention_rounded_bf16")
+    ADD_HALVES(f16)
+    ADD_HALVES(bf16)
+#undef ADD_HALVES
 #undef ADD_NARROW
 #undef ADD_VARIANT
     fake_cuda_set_image(image);

@@ -9,6 +9,7 @@
 
 #include "base/fpenv.h"
 #include "cuda/cuda_emulator.h"
+#include "ops/cpu/arch/half.h"
 #include "ops/cpu/tiling.h"
 #include "ops/cuda/attention/attention_tile.h"
 #include "ops/cuda/cuda_kernels.h"
@@ -29,7 +30,7 @@ typedef struct call {
 
 static uint32_t at_once_runs, chunk_runs;
 static uint32_t rounded_runs[3]; /* by 64 keys in registers */
-static uint32_t packed_runs;
+static uint32_t packed_runs, half_runs;
 
 /* ---- memory that ends before a page without access ---- */
 
@@ -162,7 +163,7 @@ static void pick_sizes(data_random *random, call *c, bool is_large)
                                               : SP_ROUNDING_NONE);
     if (k->rounding != SP_ROUNDING_NONE && one_in(random, 2)) { /* which may be packed */
         k->columns = 8 * pick(random, 1, is_large ? SP_ATTENTION_DEPTH / 8 : 9);
-        if (k->depth < k->columns) k->depth = k->columns;
+        if (k->depth < k->columns || one_in(random, 2)) k->depth = k->columns;
     }
     /* Several keys of a second segment. */
     if (k->rounding != SP_ROUNDING_NONE && one_in(random, 4)) k->keys = pick(random, 258, 300);
@@ -194,6 +195,39 @@ static void pick_masks(data_random *random, call *c, bool has_specials)
 static uint32_t least_shared_bytes(const sp_attention_constants *k)
 {
     return (k->rounding == SP_ROUNDING_NONE ? 64 : 99) * 1024;
+}
+
+/* Operands of two bytes, of which a product may have made them: units of eight elements. */
+static void halve_operands(data_random *random, call *c)
+{
+    sp_attention_constants *k = &c->k;
+    sp_attention_operand *const operands[] = {&k->query, &k->key, &k->value};
+    const int64_t heads = k->batch_dims[1], width = heads * (2 * k->depth + k->columns);
+    const int64_t firsts[] = {0, heads * k->depth, 2 * heads * k->depth};
+    const int64_t sizes[] = {k->depth, k->depth, k->columns};
+    const int64_t rows = k->rows > k->keys ? k->rows : k->keys;
+    const size_t count = (size_t)(IMAGES * rows * width);
+    const bool is_by_images = one_in(random, 2);
+    k->is_half = true;
+    k->of_query.kind = k->of_key.kind = SP_SCALE_NONE;
+    for (int i = QUERY; i <= VALUE; i++) {
+        size_t bytes;
+        float *values = fill_floats(random, count, one_in(random, 4), &bytes);
+        guarded_free(c->memory[i], c->bytes[i]);
+        c->bytes[i] = count * sizeof(uint16_t);
+        uint16_t *halves = c->memory[i] = guarded_alloc(c->bytes[i]);
+        for (size_t e = 0; e < count; e++) {
+            halves[e] = k->rounding == SP_ROUNDING_F16 ? sp_f16_of_float(values[e])
+                                                       : sp_bf16_of_float(values[e]);
+        }
+        guarded_free(values, bytes);
+        *operands[i] =
+            (sp_attention_operand){.first = firsts[i],
+                                   .row = is_by_images ? width : IMAGES * width,
+                                   .column = 1,
+                                   .batch = {is_by_images ? rows * width : width, sizes[i]}};
+    }
+    half_runs++;
 }
 
 static bool can_be_packed(const sp_attention_constants *k)
@@ -242,6 +276,7 @@ static call make_call(data_random *random, bool is_large)
     k->y = pick_strides(random, heads, k->rows, k->columns, &extent);
     k->y.first = 0;
     c.bytes[Y] = extent * sizeof(float);
+    if (can_be_packed(k) && k->depth % 8 == 0 && one_in(random, 2)) halve_operands(random, &c);
     if (can_be_packed(k) && one_in(random, 2)) pack_result(random, &c);
     return c;
 }
@@ -390,6 +425,7 @@ TEST(attention_has_the_bits_of_the_cpu)
     CHECK(chunk_runs > 10);
     for (int i = 0; i < 3; i++) CHECK(rounded_runs[i] > 0);
     CHECK(packed_runs > 10);
+    CHECK(half_runs > 10);
 }
 
 /* A launch fits each device and has a block for each of its tiles; whether keys and values are

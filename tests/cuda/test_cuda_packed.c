@@ -8,6 +8,7 @@
 #include "base/fpenv.h"
 #include "base/macros.h"
 #include "cuda/cuda_emulator.h"
+#include "ops/cpu/arch/half.h"
 #include "ops/cpu/arch/kernels.h"
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/cuda/cuda_launch.h"
@@ -101,6 +102,13 @@ static void pick_call(data_random *random, call *out)
     free(b);
 }
 
+static void free_call(call *c)
+{
+    free(c->left);
+    free(c->right);
+    free(c->c);
+}
+
 static uint32_t bind(const call *c, void *y, void **bindings)
 {
     uint32_t count = 0;
@@ -123,6 +131,8 @@ static void *make_wanted(const call *c)
     return packed;
 }
 
+static bool is_wide_run[2][2];
+
 static void run_tile(const call *c, uint32_t tile, bool is_few, void *y)
 {
     void *bindings[4];
@@ -132,6 +142,7 @@ static void run_tile(const call *c, uint32_t tile, bool is_few, void *y)
     c->type->launch(&c->k, tile, &shape);
     if (tile == SP_CUDA_PACKED_TILES - 1) {
         sp__cuda_launch_groups(&c->k, c->k.depth % 2 == 0 ? 192 : 128, &shape);
+        is_wide_run[c->k.is_y_half][c->k.depth % 2 == 0] = true;
         if (is_few) shape.grid[0] = SP_CUDA_GROUP_BLOCKS;
     } else if (is_few) {
         shape.grid[0] = shape.grid[1] = 1;
@@ -161,9 +172,78 @@ static void check_call(uint64_t seed)
     }
     free(got);
     free(want);
-    free(c.left);
-    free(c.right);
-    free(c.c);
+    free_call(&c);
+}
+
+/* ---- rows of two bytes ---- */
+
+static void pick_scales(data_random *random, sp_gemm_constants *k)
+{
+    static const float numbers[] = {8, 5.656854f, -0.3f, 1e-30f};
+    k->scaled[0] = 8 * pick(random, 0, k->columns / 8);
+    k->scaled[1] = 8 * pick(random, k->scaled[0] / 8, k->columns / 8);
+    for (int i = 0; i < 2; i++) {
+        k->scales[i].kind = (uint32_t)pick(random, SP_SCALE_NONE, SP_SCALE_DIVIDES);
+        k->scales[i].number = numbers[pick(random, 0, 3)];
+    }
+}
+
+/* The cpu's result of f32, scaled and rounded when it is there. */
+static uint16_t *make_wanted_halves(const call *c)
+{
+    const sp_gemm_constants *k = &c->k;
+    const int64_t count = k->rows * k->columns;
+    float *y = allocate((uint64_t)count * sizeof *y);
+    uint16_t *halves = allocate((uint64_t)count * sizeof *halves);
+    void *bindings[4];
+    CHECK(bind(c, y, bindings) >= 3);
+    CHECK_OK(sp__kernel_run(&sp__cpu_kernels(SP_CPU_PORTABLE)[c->type->product], bindings, k));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t column = i % k->columns;
+        const sp_attention_scale *by = column < k->scaled[0]   ? &k->scales[0]
+                                       : column < k->scaled[1] ? &k->scales[1]
+                                                               : NULL;
+        if (by != NULL && by->kind == SP_SCALE_MULTIPLIES) y[i] *= by->number;
+        if (by != NULL && by->kind == SP_SCALE_DIVIDES) y[i] /= by->number;
+        halves[i] = c->type->format == SP_PACK_F16 ? sp_f16_of_float(y[i]) : sp_bf16_of_float(y[i]);
+    }
+    free(y);
+    return halves;
+}
+
+static void check_halves(uint64_t seed)
+{
+    data_random random = {seed};
+    call c;
+    do pick_call(&random, &c);
+    while (c.type->format == SP_PACK_TF32 && (free_call(&c), true));
+    c.k.activation = SP_ACTIVATION_NONE;
+    c.k.c_row = 0;
+    pick_scales(&random, &c.k);
+    uint16_t *want = make_wanted_halves(&c);
+    const uint64_t bytes = (uint64_t)(c.k.rows * c.k.columns) * sizeof *want;
+    void *got = allocate(bytes), *bindings[4];
+    c.k.is_y_half = true;
+    CHECK(bind(&c, got, bindings) >= 3);
+    CHECK_OK(sp__kernel_run(&sp__cpu_kernels(SP_CPU_PORTABLE)[c.type->product], bindings, &c.k));
+    CHECK(memcmp(got, want, (size_t)bytes) == 0);
+    for (uint32_t tile = 0; tile < SP_CUDA_PACKED_TILES; tile++) {
+        memset(got, 0xff, (size_t)bytes);
+        run_tile(&c, tile, pick(&random, 0, 1) != 0, got);
+        const bool is_same = memcmp(got, want, (size_t)bytes) == 0;
+        CHECK(is_same);
+        if (!is_same) test_note("seed %llu, tile %u", (unsigned long long)seed, tile);
+    }
+    free(got);
+    free(want);
+    free_call(&c);
+}
+
+TEST(results_of_two_bytes_have_the_bits_of_results_that_are_rounded)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint64_t seed = 1; seed <= test_count(300, 15); seed++) check_halves(seed);
+    sp_fpenv_leave(before);
 }
 
 TEST(packed_results_have_the_bits_of_results_that_are_packed)
@@ -171,6 +251,11 @@ TEST(packed_results_have_the_bits_of_results_that_are_packed)
     const sp_fpenv before = sp_fpenv_enter();
     for (uint64_t seed = 1; seed <= test_count(300, 15); seed++) check_call(seed);
     sp_fpenv_leave(before);
+}
+
+TEST(groups_of_both_widths_have_run)
+{
+    for (int i = 0; i < 4; i++) CHECK(is_wide_run[i / 2][i % 2]);
 }
 
 TEST_MAIN

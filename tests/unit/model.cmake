@@ -29,7 +29,7 @@ foreach(suite IN ITEMS
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm graph:graph_pad
     graph:graph_pages
     plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse
-    plan:plan_fuse_addend plan:plan_fuse_packed plan:plan_fuse_packed_rows plan:plan_fuse_norm plan:plan_fuse_gate plan:plan_fuse_look_up plan:plan_fuse_moments
+    plan:plan_fuse_addend plan:plan_fuse_packed plan:plan_fuse_packed_rows plan:plan_fuse_halves plan:plan_fuse_norm plan:plan_fuse_gate plan:plan_fuse_look_up plan:plan_fuse_moments
     plan:plan_fuse_attention plan:plan_fuse_masks plan:fused_graphs
     plan:plan_key plan:segments plan:plan_blocks
     plan:plan_join plan:plan_mean plan:plan_slices plan:plan_strides plan:plan_view

@@ -93,26 +93,39 @@ static int64_t group_time(const sp_gemm_constants *k, const group_tile *tile)
 
 int64_t sp__cuda_group_columns(const sp_gemm_constants *k)
 {
-    const bool is_wide = group_time(k, &group_tiles[1]) < group_time(k, &group_tiles[0]);
+    /* A tile of which some columns are scaled takes longer. */
+    const bool is_cut = k->is_y_half && k->scaled[1] % 192 != 0 && k->scaled[1] % 128 == 0;
+    const bool is_wide = !is_cut && group_time(k, &group_tiles[1]) < group_time(k, &group_tiles[0]);
     return group_tiles[is_wide].columns;
 }
 
+/* By the format, whether results are of two bytes, and whether the tile is wide. */
+#define VARIANTS(kind, type)                                                                       \
+    {&sp__cuda_variant_gemm_##kind##_128_##type, &sp__cuda_variant_gemm_##kind##_192_##type}
+static const sp_gpu_kernel *const group_variants[SP_PACK_FORMAT_COUNT][2][2] = {
+    [SP_PACK_TF32] = {VARIANTS(packed, tf32)},
+    [SP_PACK_F16] = {VARIANTS(packed, f16), VARIANTS(halves, f16)},
+    [SP_PACK_BF16] = {VARIANTS(packed, bf16), VARIANTS(halves, bf16)},
+};
+#undef VARIANTS
+
 void sp__cuda_launch_groups(const sp_gemm_constants *k, int64_t columns, sp_launch_shape *out)
 {
-#define GROUP_VARIANTS(type)                                                                       \
-    {&sp__cuda_variant_gemm_packed_128_##type, &sp__cuda_variant_gemm_packed_192_##type}
-    static const sp_gpu_kernel *const variants[SP_PACK_FORMAT_COUNT][2] = {
-        [SP_PACK_TF32] = GROUP_VARIANTS(tf32),
-        [SP_PACK_F16] = GROUP_VARIANTS(f16),
-        [SP_PACK_BF16] = GROUP_VARIANTS(bf16),
-    };
-#undef GROUP_VARIANTS
     const int64_t clusters = group_clusters(k, columns);
     const int64_t all = clusters < GROUP_CLUSTERS ? clusters : GROUP_CLUSTERS;
     sp__cuda_set_grid(all * SP_CUDA_GROUP_BLOCKS, 1, 1, out);
     out->block[0] = packed_tiles[SP_CUDA_PACKED_TILES - 1].threads;
-    out->shared_bytes = (uint32_t)SP_CUDA_GROUP_BYTES(columns);
-    out->variant = variants[k->b_format][columns > 128];
+    out->shared_bytes = columns > 128 ? SP_CUDA_GROUP_BYTES(192) : SP_CUDA_GROUP_BYTES(128);
+    out->variant = group_variants[k->b_format][k->is_y_half][columns > 128];
+}
+
+/* The first packed tile with results of two bytes. */
+static void launch_halves(const sp_gemm_constants *k, sp_launch_shape *out)
+{
+    const bool is_f16 = k->b_format == SP_PACK_F16;
+    set_narrow(k, &packed_tiles[0], 2,
+               is_f16 ? &sp__cuda_variant_gemm_halves_f16 : &sp__cuda_variant_gemm_halves_bf16,
+               out);
 }
 
 static bool is_largest(const narrow_tile *tile)
@@ -126,6 +139,7 @@ static bool is_largest(const narrow_tile *tile)
     {                                                                                              \
         static const sp_gpu_kernel *const variants[] = {NULL, __VA_ARGS__};                        \
         set_narrow(k, &kind##_tiles[tile], element_bytes, variants[tile], out);                    \
+        if (k->is_y_half) launch_halves(k, out);                                                   \
     }                                                                                              \
     void sp__cuda_tiled_##kind##_##type(const void *constants, uint32_t shared_bytes,              \
                                         sp_launch_shape *out)                                      \

@@ -271,6 +271,8 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/gemm/finish.cuh
     cuda/gemm/narrow_operands.cuh
     cuda/gemm/narrow.cuh
+    math/near_f32.h
+    cuda/gemm/narrow_scale.cuh
     cuda/gemm/narrow_finish.cuh
     cuda/gemm/group.cuh
     cuda/gemm/narrow.cu
@@ -279,7 +281,6 @@ sp_add_cuda_program(tensor FIRST 80
     cuda/gemm/rounded.cuh
     cuda/gemm/rounded.cu
     cuda/reduce/joins.cuh
-    math/near_f32.h
     cuda/attention/attention_tile.h
     cuda/attention/parts.cuh
     cuda/attention/weights.cuh

@@ -15,8 +15,10 @@ enum { PANEL = SP_GEMM_PANEL };
 /* The operands of one head. */
 typedef struct head {
     const sp_attention_constants *k;
-    const float *query, *key, *value, *mask; /* mask: NULL without one */
-    const uint8_t *condition;                /* or NULL */
+    /* The first three have elements of two bytes if the constants say so; mask: NULL without one.
+     */
+    const float *query, *key, *value, *mask;
+    const uint8_t *condition; /* or NULL */
     float *y;
     int64_t y_first; /* of the head, an element of y */
 } head;
@@ -159,11 +161,37 @@ static void round_operand(const head *h, float *x, int64_t count)
     if (h->k->rounding != SP_ROUNDING_NONE) SP_KERNEL(round_floats)(h->k->rounding, x, count);
 }
 
+/* `count` elements, `stride` apart from element `first` on, of f16 or bf16. */
+static void widen(const head *h, const float *from, int64_t first, int64_t stride, int64_t count,
+                  float *to)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = SP_KERNEL(widen_half)(h->k->rounding, from, first + i * stride);
+    }
+}
+
+/* Queries of two bytes as panels. */
+static SP_NOINLINE void load_halves(const head *h, const query_part *p, float *panels)
+{
+    const int64_t depth = h->k->depth;
+    float row[SP_ATTENTION_DEPTH];
+    memset(panels, 0, (size_t)(p->panels * PANEL * depth) * sizeof *panels);
+    for (int64_t q = 0; q < p->count; q++) {
+        widen(h, h->query, (p->first + q) * h->k->query.row, 1, depth, row);
+        float *to = panels + q / PANEL * PANEL * depth + q % PANEL;
+        for (int64_t d = 0; d < depth; d++) to[d * PANEL] = row[d];
+    }
+}
+
 /* The queries as panels, scaled; those beyond the last are zeros. */
 static void load_queries(const head *h, const query_part *p, float *panels)
 {
     const sp_attention_operand *of = &h->k->query;
     const int64_t depth = h->k->depth;
+    if (h->k->is_half) {
+        load_halves(h, p, panels);
+        return;
+    }
     for (int64_t i = 0; i < p->panels; i++) {
         sp_panel_transpose(h->query + (p->first + i * PANEL) * of->row, of->row,
                            p->count - i * PANEL, depth, panels + i * PANEL * depth);
@@ -214,6 +242,10 @@ static SP_NOINLINE void compute_scaled(const head *h, const query_part *p, const
     for (int64_t first = 0; first < keys; first += most) {
         const int64_t count = sp_size_least(most, keys - first);
         for (int64_t i = 0; i < count; i++) {
+            if (h->k->is_half) {
+                widen(h, h->key, (first + i) * key->row, key->column, depth, scaled + i * depth);
+                continue;
+            }
             const float *from = h->key + (first + i) * key->row;
             SP_INDEPENDENT for (int64_t d = 0; d < depth; d++)
             {
@@ -253,7 +285,8 @@ static void weigh_values(const head *h, const query_part *p, const float *weight
                                        .y = y,
                                        .y_row = y_row,
                                        .b_depth = k->value.row,
-                                       .b_panel = PANEL};
+                                       .b_panel = PANEL,
+                                       .is_b_half = k->is_half};
     const sp_gemm_part part = {
         .end = panels, .whole = k->columns / PANEL, .panels = panels, .last = p->count};
     if (k->rounding != SP_ROUNDING_NONE) SP_KERNEL(gemm_rounded)(&operands, &part, 1);
@@ -297,10 +330,8 @@ static head find_head(const sp_tile *tile)
 {
     const sp_attention_constants *k = tile->constants;
     uint32_t binding = 3;
-    head h = {.k = k,
-              .query = (const float *)tile->bindings[0] + k->query.first,
-              .key = (const float *)tile->bindings[1] + k->key.first,
-              .value = (const float *)tile->bindings[2] + k->value.first};
+    int64_t at[] = {k->query.first, k->key.first, k->value.first};
+    head h = {.k = k};
     if (k->has_mask) h.mask = (const float *)tile->bindings[binding++] + k->mask.first;
     if (k->has_condition) {
         h.condition = (const uint8_t *)tile->bindings[binding++] + k->condition.first;
@@ -308,14 +339,18 @@ static head find_head(const sp_tile *tile)
     h.y = tile->bindings[binding];
     int64_t batch = tile->index[2];
     for (uint32_t i = k->batch_rank; i-- > 0; batch /= k->batch_dims[i]) {
-        const int64_t at = batch % k->batch_dims[i];
-        h.query += at * k->query.batch[i];
-        h.key += at * k->key.batch[i];
-        h.value += at * k->value.batch[i];
-        h.y_first += at * k->y.batch[i];
-        if (k->has_mask) h.mask += at * k->mask.batch[i];
-        if (k->has_condition) h.condition += at * k->condition.batch[i];
+        const int64_t entry = batch % k->batch_dims[i];
+        at[0] += entry * k->query.batch[i];
+        at[1] += entry * k->key.batch[i];
+        at[2] += entry * k->value.batch[i];
+        h.y_first += entry * k->y.batch[i];
+        if (k->has_mask) h.mask += entry * k->mask.batch[i];
+        if (k->has_condition) h.condition += entry * k->condition.batch[i];
     }
+    const int64_t bytes = k->is_half ? 2 : sizeof(float);
+    h.query = (const void *)((const char *)tile->bindings[0] + at[0] * bytes);
+    h.key = (const void *)((const char *)tile->bindings[1] + at[1] * bytes);
+    h.value = (const void *)((const char *)tile->bindings[2] + at[2] * bytes);
     return h;
 }
 

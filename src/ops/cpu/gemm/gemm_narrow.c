@@ -16,6 +16,17 @@ static int64_t pack_step(const sp_pack_constants *k, int64_t depth)
     return depth / k->block * k->block_stride + depth % k->block * k->depth_stride;
 }
 
+/* Columns from `first` on. */
+static void scale_columns(const sp_gemm_constants *k, float *x, int64_t first, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const int which = first + i < k->scaled[0] ? 0 : first + i < k->scaled[1] ? 1 : 2;
+        if (which == 2 || k->scales[which].kind == SP_SCALE_NONE) continue;
+        const float number = k->scales[which].number;
+        x[i] = k->scales[which].kind == SP_SCALE_DIVIDES ? x[i] / number : x[i] * number;
+    }
+}
+
 static inline float sp_float_of_tf32(uint32_t bits)
 {
     return sp_float_from_bits(bits);

@@ -104,8 +104,9 @@ static void SP_OF(narrow_row)(const sp_tile *tile, bool is_packed, int64_t row, 
             SP_OF(narrow_pack_line)(sums, count, y, k->rows, row, n);
             continue;
         }
+        if (k->is_y_half) scale_columns(k, sums, n, count);
         for (int64_t i = 0; i < count; i++) {
-            SP_OF(narrow_store)(y, row * k->columns + n + i, k->is_half, sums[i]);
+            SP_OF(narrow_store)(y, row * k->columns + n + i, k->is_half || k->is_y_half, sums[i]);
         }
     }
 }

@@ -12,6 +12,7 @@ typedef struct sp_gemm_operands {
     int64_t y_row;
     int64_t b_depth, b_panel; /* strides of b */
     int64_t first_panel;      /* of b */
+    bool is_b_half;           /* of gemm_rounded: b has the type of the constants' rounding */
 } sp_gemm_operands;
 
 /* Panels [panel, end), of which those before `whole` are full or padded, of rows [first, last). The
@@ -26,6 +27,8 @@ void SP_KERNEL(gemm_part)(const sp_gemm_operands *g, const sp_gemm_part *t);
 
 /* The same of operands that are rounded (gemm_rounded.c); the columns of b are `b_column` apart. */
 void SP_KERNEL(gemm_rounded)(const sp_gemm_operands *g, const sp_gemm_part *t, int64_t b_column);
+/* Element `at` of f16 or bf16. */
+float SP_KERNEL(widen_half)(sp_rounding rounding, const void *from, int64_t at);
 /* Rounds `count` floats to f16 or bf16. */
 void SP_KERNEL(round_floats)(sp_rounding rounding, float *x, int64_t count);
 

@@ -17,7 +17,20 @@ void SP_KERNEL(round_floats)(sp_rounding rounding, float *x, int64_t count)
     for (int64_t i = 0; i < count; i++) x[i] = rounded(rounding, x[i]);
 }
 
-static float sum_of(const sp_gemm_operands *g, const float *a, const float *b)
+float SP_KERNEL(widen_half)(sp_rounding rounding, const void *from, int64_t at)
+{
+    const uint16_t bits = ((const uint16_t *)from)[at];
+    return rounding == SP_ROUNDING_F16 ? sp_float_of_f16(bits) : sp_float_of_bf16(bits);
+}
+
+static float right_of(const sp_gemm_operands *g, int64_t at)
+{
+    if (g->is_b_half) return SP_KERNEL(widen_half)(g->k->rounding, g->b, at);
+    return rounded(g->k->rounding, g->b[at]);
+}
+
+/* With the column that begins at element `b`. */
+static float sum_of(const sp_gemm_operands *g, const float *a, int64_t b)
 {
     const sp_gemm_constants *k = g->k;
     float sum = 0;
@@ -27,7 +40,7 @@ static float sum_of(const sp_gemm_operands *g, const float *a, const float *b)
         float chain = 0;
         for (int64_t d = first; d < end; d++) {
             chain = sp_fmaf(rounded(k->rounding, a[d * k->a_depth]),
-                            rounded(k->rounding, b[d * g->b_depth]), chain);
+                            right_of(g, b + d * g->b_depth), chain);
         }
         sum += chain;
     }
@@ -42,7 +55,7 @@ void SP_KERNEL(gemm_rounded)(const sp_gemm_operands *g, const sp_gemm_part *t, i
     for (int64_t row = t->first; row < t->last; row++) {
         float *y = g->y + row * g->y_row;
         for (int64_t n = first; n < end; n++) {
-            float out = sum_of(g, g->a + row * k->a_row, g->b + n * b_column) * k->alpha;
+            float out = sum_of(g, g->a + row * k->a_row, n * b_column) * k->alpha;
             if (g->c != NULL) out += g->c[row * k->c_row + n * k->c_column] * k->beta;
             y[n] = sp_canonical(out);
         }

@@ -182,13 +182,14 @@ sp_status SP_KERNEL(row_norm_f32)(const sp_tile *tile)
     if (k->has_scale) call.scale = tile->bindings[next++];
     if (k->has_bias) call.bias = tile->bindings[next++];
     if (k->has_addend) call.addend = tile->bindings[next++];
-    float *y = k->is_only_packed ? NULL : tile->bindings[next++];
     int64_t row = sp_tile_first(tile, 0);
     const int64_t last = sp_tile_end(tile, 0, k->rows);
     if (k->y_format != SP_PACK_NONE) {
-        pack_rows(&call, x, row, last, y, tile->bindings[next]);
+        float *rows = k->is_only_packed ? NULL : tile->bindings[next++];
+        pack_rows(&call, x, row, last, rows, tile->bindings[next]);
         return SP_OK;
     }
+    float *y = tile->bindings[next];
     for (; row + ROWS <= last; row += ROWS) {
         norm_rows_at(&call, x, row, ROWS, y + row * k->extent);
     }

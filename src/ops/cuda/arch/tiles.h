@@ -50,7 +50,11 @@
     X(gemm_packed_128_bf16, SP_CUDA_GROUP_BLOCKS)                                                  \
     X(gemm_packed_192_tf32, SP_CUDA_GROUP_BLOCKS)                                                  \
     X(gemm_packed_192_f16, SP_CUDA_GROUP_BLOCKS)                                                   \
-    X(gemm_packed_192_bf16, SP_CUDA_GROUP_BLOCKS)
+    X(gemm_packed_192_bf16, SP_CUDA_GROUP_BLOCKS)                                                  \
+    X(gemm_halves_128_f16, SP_CUDA_GROUP_BLOCKS)                                                   \
+    X(gemm_halves_128_bf16, SP_CUDA_GROUP_BLOCKS)                                                  \
+    X(gemm_halves_192_f16, SP_CUDA_GROUP_BLOCKS)                                                   \
+    X(gemm_halves_192_bf16, SP_CUDA_GROUP_BLOCKS)
 #define SP_CUDA_TENSOR_BLOCKS(X, type)                                                             \
     X(gemm_narrow_deep_##type)                                                                     \
     X(gemm_narrow_32_##type)                                                                       \
@@ -62,6 +66,7 @@
     X(row_norm_packed_##type)
 #define SP_CUDA_ROUNDED_VARIANTS(X, type)                                                          \
     X(gemm_rounded_##type)                                                                         \
+    X(gemm_halves_##type)                                                                          \
     X(attention_rounded_##type)
 #define SP_CUDA_TENSOR_BLOCK_LIST(X)                                                               \
     SP_CUDA_TENSOR_BLOCKS(X, tf32)                                                                 \
@@ -76,7 +81,11 @@
     X(gemm_packed_128_bf16)                                                                        \
     X(gemm_packed_192_tf32)                                                                        \
     X(gemm_packed_192_f16)                                                                         \
-    X(gemm_packed_192_bf16)
+    X(gemm_packed_192_bf16)                                                                        \
+    X(gemm_halves_128_f16)                                                                         \
+    X(gemm_halves_128_bf16)                                                                        \
+    X(gemm_halves_192_f16)                                                                         \
+    X(gemm_halves_192_bf16)
 
 #define SP_CUDA_THREADS 256
 /* Of a recurrent layer, by one block and by each of a team. */

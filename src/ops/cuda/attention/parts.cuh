@@ -4,7 +4,8 @@
 
 /* The operands of one head. */
 struct sp_attention_head {
-    const float *query, *key, *value, *mask; /* mask: nullptr without one */
+    /* The first three have elements of two bytes if the constants say so; mask: nullptr without one. */
+    const float *query, *key, *value, *mask;
     const uint8_t *condition;                /* or nullptr */
     float *y;
     int64_t y_first; /* of the head, an element of y */
@@ -16,9 +17,7 @@ SP_CUDA_FUNCTION sp_attention_head sp_make_attention_head(const sp_gpu_bindings 
 {
     sp_attention_head h;
     int next = 3;
-    h.query = (const float *)bindings.at[0] + k.query.first;
-    h.key = (const float *)bindings.at[1] + k.key.first;
-    h.value = (const float *)bindings.at[2] + k.value.first;
+    int64_t query = k.query.first, key = k.key.first, value = k.value.first;
     h.mask = k.has_mask ? (const float *)bindings.at[next++] + k.mask.first : nullptr;
     h.condition =
         k.has_condition ? (const uint8_t *)bindings.at[next++] + k.condition.first : nullptr;
@@ -27,13 +26,17 @@ SP_CUDA_FUNCTION sp_attention_head sp_make_attention_head(const sp_gpu_bindings 
 #pragma unroll 1
     for (uint32_t i = k.batch_rank; i-- > 0;) {
         const int64_t at = sp_take_coordinate(&head, k.batch_dims[i]);
-        h.query += at * k.query.batch[i];
-        h.key += at * k.key.batch[i];
-        h.value += at * k.value.batch[i];
+        query += at * k.query.batch[i];
+        key += at * k.key.batch[i];
+        value += at * k.value.batch[i];
         h.y_first += at * k.y.batch[i];
         if (h.mask) h.mask += at * k.mask.batch[i];
         if (h.condition) h.condition += at * k.condition.batch[i];
     }
+    const int bytes = k.is_half ? 2 : 4;
+    h.query = (const float *)((const char *)bindings.at[0] + query * bytes);
+    h.key = (const float *)((const char *)bindings.at[1] + key * bytes);
+    h.value = (const float *)((const char *)bindings.at[2] + value * bytes);
     return h;
 }
 

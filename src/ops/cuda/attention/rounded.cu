@@ -23,6 +23,33 @@ struct sp_rounded_attention {
     }
 };
 
+/* Lines of an operand from element `first` of the head on, `line` apart, and their steps, `step` apart. */
+struct sp_rounded_lines {
+    const float *of;
+    int64_t first, line, step;
+    int lines, steps;
+};
+
+/* To shared memory; complete after sp_rounded_end_loads. */
+template <class E, class Scale>
+SP_CUDA_FUNCTION void sp_rounded_load(const sp_rounded_attention &a, const sp_rounded_lines &p, char *to,
+                                      int pitch, int all_lines, int all_steps, const Scale &scale)
+{
+    if (a.w.k.is_half) {
+        sp_copy_halves((const typename E::type *)p.of + p.first, p.line, p.lines, p.steps, to, pitch,
+                       all_lines, all_steps, a.w.threads);
+        return;
+    }
+    sp_load_rounded<E>({p.of + p.first, p.line, p.step, p.lines, p.steps}, to, pitch, all_lines,
+                       all_steps, a.w.threads, scale);
+}
+
+SP_CUDA_FUNCTION void sp_rounded_end_loads()
+{
+    sp_await_copies();
+    __syncthreads();
+}
+
 /* Multiplies or divides, each element as it is loaded. */
 struct sp_rounded_scale {
     const sp_attention_scale &scale;
@@ -39,10 +66,9 @@ template <class E> SP_CUDA_FUNCTION void sp_rounded_queries(const sp_rounded_att
     const sp_attention_constants &k = a.w.k;
     const int64_t first = a.w.first - a.warp * SP_CUDA_ROUNDED_ROWS, left = k.rows - first;
     const int all = a.w.threads / SP_CUDA_LANES * SP_CUDA_ROUNDED_ROWS;
-    sp_load_rounded<E>({a.w.h.query + first * k.query.row, k.query.row, 1,
-                        (int)(left < all ? left : all), (int)k.depth},
-                       a.queries, a.pitch, all, a.steps, a.w.threads,
-                       sp_rounded_scale{k.of_query});
+    sp_rounded_load<E>(a, {a.w.h.query, first * k.query.row, k.query.row, 1,
+                           (int)(left < all ? left : all), (int)k.depth},
+                       a.queries, a.pitch, all, a.steps, sp_rounded_scale{k.of_query});
 }
 
 /* Stores sums of keys `key` ..., and zeros behind the last one. */
@@ -77,11 +103,10 @@ template <class E> SP_CUDA_FUNCTION void sp_rounded_scores(const sp_rounded_atte
     for (int key = 0; key < keys; key += lines) {
         const int there = keys - key < lines ? keys - key : lines;
         if (key > 0) __syncthreads(); /* the part before has been computed */
-        sp_load_rounded<E>({a.w.h.key + key * k.key.row, k.key.row, k.key.column, there,
-                            (int)k.depth},
-                           a.part, a.pitch, lines, a.steps, a.w.threads,
-                           sp_rounded_scale{k.of_key});
-        __syncthreads();
+        sp_rounded_load<E>(a, {a.w.h.key, key * k.key.row, k.key.row, k.key.column, there,
+                               (int)k.depth},
+                           a.part, a.pitch, lines, a.steps, sp_rounded_scale{k.of_key});
+        sp_rounded_end_loads();
         if (!a.w.is_there(0)) continue;
         sp_rounded_sums<8> chain;
         chain.clear();
@@ -111,11 +136,10 @@ SP_CUDA_FUNCTION void sp_rounded_columns(const sp_rounded_attention &a, int colu
     for (int key = 0; key < keys; key += steps) {
         const int there = keys - key < steps ? keys - key : steps;
         __syncthreads(); /* the part before has been computed */
-        sp_load_rounded<E>({a.w.h.value + key * k.value.row + column, k.value.row, 1, there,
-                            columns},
-                           a.part, pitch, steps, (columns + 15) & -16, a.w.threads,
-                           sp_rounded_as_is());
-        __syncthreads();
+        sp_rounded_load<E>(a, {a.w.h.value, key * k.value.row + column, k.value.row, 1, there,
+                               columns},
+                           a.part, pitch, steps, (columns + 15) & -16, sp_rounded_as_is());
+        sp_rounded_end_loads();
         if (!a.w.is_there(0)) continue;
 #pragma unroll
         for (int s = 0; s < steps; s += E::step) {
@@ -318,11 +342,11 @@ SP_CUDA_FUNCTION void sp_rounded_at_once(const sp_rounded_attention &a)
     char *values = a.part + all_keys * a.pitch;
     const char *queries = a.queries + a.warp * SP_CUDA_ROUNDED_ROWS * a.pitch;
     sp_rounded_queries<E>(a);
-    sp_load_rounded<E>({a.w.h.key, k.key.row, k.key.column, keys, (int)k.depth}, a.part, a.pitch,
-                       all_keys, a.steps, a.w.threads, sp_rounded_scale{k.of_key});
-    sp_load_rounded<E>({a.w.h.value, k.value.row, 1, keys, columns}, values, value_pitch, all_keys,
-                       (columns + 15) & -16, a.w.threads, sp_rounded_as_is());
-    __syncthreads();
+    sp_rounded_load<E>(a, {a.w.h.key, 0, k.key.row, k.key.column, keys, (int)k.depth}, a.part,
+                       a.pitch, all_keys, a.steps, sp_rounded_scale{k.of_key});
+    sp_rounded_load<E>(a, {a.w.h.value, 0, k.value.row, 1, keys, columns}, values, value_pitch,
+                       all_keys, (columns + 15) & -16, sp_rounded_as_is());
+    sp_rounded_end_loads();
     sp_rounded_sums<across> scores;
     scores.clear();
 #pragma unroll 1

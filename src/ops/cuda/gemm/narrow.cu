@@ -58,20 +58,22 @@ SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
         SP_CUDA_SHARED(pool);                                                                      \
         sp_narrow_product<T>(bindings, k, (char *)pool);                                           \
     }
+template <class T> using sp_narrow_plain = T;
 /* The last packed tile, by warpgroups where the processor has them. */
 #if defined(SP_CUDA_GROUPS)
-#define SP_NARROW_LARGE_ENTRY(name, E, columns)                                                    \
+#define SP_NARROW_LARGE_ENTRY(name, E, columns, halves)                                                 \
     SP_CUDA_KERNEL_ENTRY(name, sp_gemm_constants,                                                  \
                          __launch_bounds__(256, 1) SP_CUDA_CLUSTERED(SP_CUDA_GROUP_BLOCKS),        \
                          (void)0)                                                                  \
     {                                                                                              \
-        typedef sp_group_tile<E, columns> Tile;                                                    \
+        typedef halves<sp_group_tile<E, columns>> Tile;                                            \
         static_assert(Tile::threads == 256, "as above");                                           \
         SP_CUDA_SHARED(pool);                                                                      \
         sp_group_product<Tile>(bindings, k, (char *)pool);                                         \
     }
 #else
-#define SP_NARROW_LARGE_ENTRY(name, E, columns) SP_NARROW_ENTRY(name, sp_narrow_128<E>, 1)
+#define SP_NARROW_LARGE_ENTRY(name, E, columns, halves)                                            \
+    SP_NARROW_ENTRY(name, halves<sp_narrow_128<E>>, 1)
 #endif
 #define SP_NARROW_PRODUCTS(suffix)                                                                 \
     SP_NARROW_ENTRY(gemm_narrow_##suffix, sp_narrow_few<sp_tensor_##suffix>, 2)                    \
@@ -80,12 +82,22 @@ SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
     SP_NARROW_ENTRY(gemm_narrow_64_##suffix, sp_narrow_64<sp_tensor_##suffix>, 2)                  \
     SP_NARROW_ENTRY(gemm_packed_##suffix, sp_narrow_packed<sp_tensor_##suffix>, 2)                 \
     SP_NARROW_ENTRY(gemm_packed_wide_##suffix, sp_narrow_wide<sp_tensor_##suffix>, 1)              \
-    SP_NARROW_LARGE_ENTRY(gemm_packed_128_##suffix, sp_tensor_##suffix, 128)                       \
-    SP_NARROW_LARGE_ENTRY(gemm_packed_192_##suffix, sp_tensor_##suffix, 192)
+    SP_NARROW_LARGE_ENTRY(gemm_packed_128_##suffix, sp_tensor_##suffix, 128, sp_narrow_plain)                       \
+    SP_NARROW_LARGE_ENTRY(gemm_packed_192_##suffix, sp_tensor_##suffix, 192, sp_narrow_plain)
 
 SP_NARROW_PRODUCTS(tf32)
 SP_NARROW_PRODUCTS(f16)
 SP_NARROW_PRODUCTS(bf16)
+
+/* With rows of the type. */
+#define SP_NARROW_HALVES(suffix)                                                                   \
+    SP_NARROW_ENTRY(gemm_halves_##suffix, sp_narrow_halves<sp_narrow_packed<sp_tensor_##suffix>>,  \
+                    2)                                                                             \
+    SP_NARROW_LARGE_ENTRY(gemm_halves_128_##suffix, sp_tensor_##suffix, 128, sp_narrow_halves)     \
+    SP_NARROW_LARGE_ENTRY(gemm_halves_192_##suffix, sp_tensor_##suffix, 192, sp_narrow_halves)
+
+SP_NARROW_HALVES(f16)
+SP_NARROW_HALVES(bf16)
 
 /* Where step `depth` is in its column. */
 SP_CUDA_FUNCTION int64_t sp_pack_step(const sp_pack_constants &k, int64_t depth)

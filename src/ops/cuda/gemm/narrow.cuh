@@ -14,6 +14,7 @@ struct sp_narrow_tile {
     typedef E element;
     static constexpr int rows = Rows, columns = Columns, groups = Groups, stages = Stages;
     static constexpr int left = Left;
+    static constexpr bool has_halves = false;
     static constexpr int chunk = SP_NARROW_BYTES / E::bytes; /* steps of the depth */
     static constexpr int steps = SP_NARROW_BYTES / 32;       /* products of a chunk */
     /* Of fragments, of a warp. */
@@ -34,6 +35,11 @@ struct sp_narrow_tile {
     static_assert(bytes == SP_CUDA_NARROW_TILE_BYTES(Rows, Columns, Groups, Stages, Left, E::bytes),
                   "as the host counts them");
     static_assert(across % 2 == 0, "fragments of columns are read in pairs");
+};
+
+/* The same whose results are rows of the type, scaled (kernel_constants.h). */
+template <class T> struct sp_narrow_halves : T {
+    static constexpr bool has_halves = true;
 };
 
 /* A thread's place in the block. */

@@ -242,16 +242,88 @@ SP_CUDA_FUNCTION void sp_narrow_activate(const sp_narrow_output<E> &output)
     }
 }
 
-template <class T>
-SP_CUDA_FUNCTION void sp_narrow_finish(const sp_narrow_output<typename T::element> &output,
-                                       const sp_narrow_sums<T> &sum)
+/* ---- rows of the type ---- */
+
+/* Some columns of a thread's two rows, pairs that are eight columns apart from pair `first` on. By parts
+ * of 16 bytes, as packed results. By all threads of the block. */
+template <bool has_c, int count, class E, int across>
+SP_CUDA_FUNCTION void sp_narrow_finish_some(const sp_narrow_output<E> &output, int i, int first,
+                                            const float (&sums)[across][4])
 {
-    /* Of several groups of warps, the others are not here. */
-    constexpr bool is_whole = T::groups == 1 && T::element::bytes == 2 && T::across % 4 == 0;
+    const sp_gemm_constants &k = output.k;
+    const int lane = (int)threadIdx.x % 4;
+    const int64_t column = output.column + first * 8;
+    const int rest = (int)(k.columns - column); /* which are a multiple of 8 */
+    float2 addends[count] = {};
 #pragma unroll
-    for (int i = 0; i < T::down; i++) sp_narrow_finish_rows<is_whole>(output, i * 16, sum.at[i]);
-    sp_narrow_activate<typename T::element, T::down * 2, T::across>(output);
+    for (int j = 0; has_c && j < count; j++) {
+        if (j * 8 < rest) addends[j] = *(const float2 *)((const float *)output.c + column + j * 8);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int64_t row = output.row + i + half * 8;
+        float2 out[count];
+#pragma unroll
+        for (int j = 0; j < count; j++) {
+            const float(&sum)[4] = sums[first + j];
+            out[j] = {sp_gemm_finish(k, has_c, sum[half * 2], addends[j].x),
+                      sp_gemm_finish(k, has_c, sum[half * 2 + 1], addends[j].y)};
+        }
+        sp_narrow_scale_pairs(k, column, out);
+        char *to = (char *)output.y + (row * k.columns + column - lane * 2 + lane * 8) * E::bytes;
+#pragma unroll
+        for (int j = 0; j < count; j += 4) {
+            uint32_t words[4];
+#pragma unroll
+            for (int w = 0; w < 4; w++) words[w] = sp_round_pair(E(), out[j + w].x, out[j + w].y);
+            sp_transpose_words(words);
+            if (row >= k.rows || (j + lane) * 8 >= rest) continue;
+            *(float4 *)(to + j * 16) = {__uint_as_float(words[0]), __uint_as_float(words[1]),
+                                        __uint_as_float(words[2]), __uint_as_float(words[3])};
+        }
+    }
 }
+
+/* Some columns at a time: sums leave few registers. */
+template <bool has_c, class E, int across>
+SP_CUDA_FUNCTION void sp_narrow_finish_halves(const sp_narrow_output<E> &output, int i,
+                                              const float (&sums)[across][4])
+{
+    constexpr int count = across < 8 ? across : 8;
+    static_assert(E::bytes == 2 && across % count == 0 && count % 4 == 0, "four pairs are a part");
+#pragma unroll
+    for (int first = 0; first < across; first += count) {
+        sp_narrow_finish_some<has_c, count>(output, i, first, sums);
+    }
+}
+
+/* ---- a tile ---- */
+
+template <bool has_halves> struct sp_narrow_finisher {
+    template <class T>
+    SP_CUDA_MEMBER void run(const sp_narrow_output<typename T::element> &output,
+                            const sp_narrow_sums<T> &sum)
+    {
+        /* Of several groups of warps, the others are not here. */
+        constexpr bool is_whole = T::groups == 1 && T::element::bytes == 2 && T::across % 4 == 0;
+#pragma unroll
+        for (int i = 0; i < T::down; i++) sp_narrow_finish_rows<is_whole>(output, i * 16, sum.at[i]);
+        sp_narrow_activate<typename T::element, T::down * 2, T::across>(output);
+    }
+};
+template <> struct sp_narrow_finisher<true> {
+    template <class T>
+    SP_CUDA_MEMBER void run(const sp_narrow_output<typename T::element> &output,
+                            const sp_narrow_sums<T> &sum)
+    {
+        static_assert(T::groups == 1, "all threads of the block are here");
+#pragma unroll
+        for (int i = 0; i < T::down; i++) {
+            if (output.c != nullptr) sp_narrow_finish_halves<true>(output, i * 16, sum.at[i]);
+            else sp_narrow_finish_halves<false>(output, i * 16, sum.at[i]);
+        }
+    }
+};
 
 /* Finishes the tile at (row, column) of a product. */
 template <class T>
@@ -274,5 +346,5 @@ sp_narrow_finish_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants &
                                                           column + place.column + lane % 4 * 2,
                                                           is_wide,
                                                           is_plain};
-    sp_narrow_finish<T>(output, sum);
+    sp_narrow_finisher<T::has_halves>::template run<T>(output, sum);
 }

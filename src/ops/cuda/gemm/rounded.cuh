@@ -113,6 +113,20 @@ SP_CUDA_FUNCTION void sp_load_rounded(const sp_rounded_part &p, char *to, int pi
     }
 }
 
+/* The same of lines that are rounded already, whose neighbouring steps can be copied by eight. */
+SP_CUDA_FUNCTION void sp_copy_halves(const void *from, int64_t line, int lines, int steps, char *to,
+                                     int pitch, int all_lines, int all_steps, int threads)
+{
+    sp_rounded_cursor at(all_steps / 8, threads);
+#pragma unroll 4
+    for (; at.outer < all_lines; at.advance()) {
+        const int step = at.inner * 8;
+        const char *place = (const char *)from + (at.outer * line + step) * 2;
+        sp_copy_vector_if(at.outer < lines && step < steps,
+                          (float *)(to + at.outer * pitch + step * 2), (const float *)place);
+    }
+}
+
 /* A warp's chains of 16 rows and 8 * across columns. */
 template <int across> struct sp_rounded_sums {
     float at[across][4];
