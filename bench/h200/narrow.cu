@@ -137,8 +137,8 @@ static void launch_tile(const Operands &o, const Tile &tile, int64_t rows, Resul
         const unsigned most = SP_CUDA_ENOUGH_BLOCKS / SP_CUDA_GROUP_BLOCKS;
         grid = dim3((clusters < most ? clusters : most) * SP_CUDA_GROUP_BLOCKS);
     }
-    launch_early(result == halves ? tile.with_halves : tile.kernel, grid, (unsigned)tile.threads, (size_t)tile.bytes, stream, bindings,
-                 make_constants(o, rows, result, format));
+    launch_early(result == halves ? tile.with_halves : tile.kernel, grid, (unsigned)tile.threads,
+                 (size_t)tile.bytes, stream, bindings, make_constants(o, rows, result, format));
 }
 
 // ---- cuBLASLt ----
