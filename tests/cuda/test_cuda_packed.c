@@ -151,6 +151,24 @@ static void run_tile(const call *c, uint32_t tile, bool is_few, void *y)
     CHECK(cuda_emulator_launch(gpu->entry, &shape, bindings, count, &c->k));
 }
 
+/* The wanted bytes, by the cpu and with every tile. */
+static void check_tiles(data_random *random, const call *c, const void *want, uint64_t bytes,
+                        uint64_t seed)
+{
+    void *got = allocate(bytes), *bindings[4];
+    CHECK(bind(c, got, bindings) >= 3);
+    CHECK_OK(sp__kernel_run(&sp__cpu_kernels(SP_CPU_PORTABLE)[c->type->product], bindings, &c->k));
+    CHECK(memcmp(got, want, (size_t)bytes) == 0);
+    for (uint32_t tile = 0; tile < SP_CUDA_PACKED_TILES; tile++) {
+        memset(got, 0xff, (size_t)bytes);
+        run_tile(c, tile, pick(random, 0, 1) != 0, got);
+        const bool is_same = memcmp(got, want, (size_t)bytes) == 0;
+        CHECK(is_same);
+        if (!is_same) test_note("seed %llu, tile %u", (unsigned long long)seed, tile);
+    }
+    free(got);
+}
+
 static void check_call(uint64_t seed)
 {
     data_random random = {seed};
@@ -159,18 +177,7 @@ static void check_call(uint64_t seed)
     void *want = make_wanted(&c);
     const uint64_t bytes = sp__pack_bytes(c.type->format, c.k.columns, c.k.rows);
     c.k.y_format = (uint8_t)c.type->format;
-    void *got = allocate(bytes), *bindings[4];
-    CHECK(bind(&c, got, bindings) >= 3);
-    CHECK_OK(sp__kernel_run(&sp__cpu_kernels(SP_CPU_PORTABLE)[c.type->product], bindings, &c.k));
-    CHECK(memcmp(got, want, (size_t)bytes) == 0);
-    for (uint32_t tile = 0; tile < SP_CUDA_PACKED_TILES; tile++) {
-        memset(got, 0xff, (size_t)bytes);
-        run_tile(&c, tile, pick(&random, 0, 1) != 0, got);
-        const bool is_same = memcmp(got, want, (size_t)bytes) == 0;
-        CHECK(is_same);
-        if (!is_same) test_note("seed %llu, tile %u", (unsigned long long)seed, tile);
-    }
-    free(got);
+    check_tiles(&random, &c, want, bytes, seed);
     free(want);
     free_call(&c);
 }
@@ -222,19 +229,8 @@ static void check_halves(uint64_t seed)
     pick_scales(&random, &c.k);
     uint16_t *want = make_wanted_halves(&c);
     const uint64_t bytes = (uint64_t)(c.k.rows * c.k.columns) * sizeof *want;
-    void *got = allocate(bytes), *bindings[4];
     c.k.is_y_half = true;
-    CHECK(bind(&c, got, bindings) >= 3);
-    CHECK_OK(sp__kernel_run(&sp__cpu_kernels(SP_CPU_PORTABLE)[c.type->product], bindings, &c.k));
-    CHECK(memcmp(got, want, (size_t)bytes) == 0);
-    for (uint32_t tile = 0; tile < SP_CUDA_PACKED_TILES; tile++) {
-        memset(got, 0xff, (size_t)bytes);
-        run_tile(&c, tile, pick(&random, 0, 1) != 0, got);
-        const bool is_same = memcmp(got, want, (size_t)bytes) == 0;
-        CHECK(is_same);
-        if (!is_same) test_note("seed %llu, tile %u", (unsigned long long)seed, tile);
-    }
-    free(got);
+    check_tiles(&random, &c, want, bytes, seed);
     free(want);
     free_call(&c);
 }

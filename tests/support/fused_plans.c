@@ -56,6 +56,13 @@ uint32_t fused_plans_steps(const sp_graph_plan *plan, sp_kernel_id kernel)
     return count;
 }
 
+uint32_t fused_plans_packings(const sp_graph_plan *plan)
+{
+    return fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_tf32) +
+           fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_f16) +
+           fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_bf16);
+}
+
 void fused_plans_check_outputs(const sp_graph_plan *plan, const sp_array *inputs,
                                const sp_array *want, const char *what)
 {

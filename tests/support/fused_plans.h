@@ -20,6 +20,9 @@ const sp_graph_plan *fused_plans_compile_for_others(const sp_graph *graph, const
 /* The number of steps with that kernel. */
 uint32_t fused_plans_steps(const sp_graph_plan *plan, sp_kernel_id kernel);
 
+/* The number of steps that pack an operand of a narrow product. */
+uint32_t fused_plans_packings(const sp_graph_plan *plan);
+
 /* Runs the plan and checks that its outputs have the bits of `want`; `what` is noted otherwise. */
 void fused_plans_check_outputs(const sp_graph_plan *plan, const sp_array *inputs,
                                const sp_array *want, const char *what);

@@ -65,13 +65,6 @@ static const sp_graph_plan *compile(const two_products *g, const sp_graph *graph
     return plan;
 }
 
-static uint32_t count_packings(const sp_graph_plan *plan)
-{
-    return fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_tf32) +
-           fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_f16) +
-           fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_bf16);
-}
-
 /* `packings` are left in the fused plan, that of x among them. */
 static void check_products(const two_products *g, uint64_t seed, uint32_t packings)
 {
@@ -81,8 +74,8 @@ static void check_products(const two_products *g, uint64_t seed, uint32_t packin
     sp_array x = data_floats(&random, &SHAPE(g->rows, g->depth)), want[2] = {0};
     const sp_graph_plan *apart = compile(g, graph, true), *fused = compile(g, graph, false);
     REQUIRE(apart != NULL && fused != NULL);
-    CHECK_EQ_INT(count_packings(apart), 2);
-    CHECK_EQ_INT(count_packings(fused), packings);
+    CHECK_EQ_INT(fused_plans_packings(apart), 2);
+    CHECK_EQ_INT(fused_plans_packings(fused), packings);
     REQUIRE_OK(data_run_plan(apart, &x, want));
     fused_plans_check_outputs(fused, &x, want, "two products");
     for (uint32_t i = 0; i < apart->output_count; i++) sp__array_deinit(&want[i]);

@@ -71,13 +71,6 @@ static const sp_graph_plan *compile(const sp_graph *graph, const sp_array *input
     return plan;
 }
 
-static uint32_t count_packings(const sp_graph_plan *plan)
-{
-    return fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_tf32) +
-           fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_f16) +
-           fused_plans_steps(plan, SP_KERNEL_ID_narrow_pack_bf16);
-}
-
 /* Steps that a fused plan has. */
 typedef struct wanted_steps {
     sp_kernel_id kernel;
@@ -97,7 +90,7 @@ static void check_graph(const sp_graph *graph, const sp_array *inputs, uint32_t 
             compile(graph, inputs, count, precision, is_strided != 0, false);
         REQUIRE(fused != NULL);
         CHECK_EQ_INT(fused_plans_steps(fused, wanted->kernel), wanted->count);
-        CHECK_EQ_INT(count_packings(fused), wanted->packings);
+        CHECK_EQ_INT(fused_plans_packings(fused), wanted->packings);
         CHECK_EQ_INT(fused_plans_steps(fused, SP_KERNEL_ID_copy_strided), wanted->copies);
         fused_plans_check_outputs(fused, inputs, want, "packed rows");
         sp__plan_destroy(fused);
