@@ -61,7 +61,7 @@ SP_CUDA_PACKED_TILE_LIST(SP_NARROW_TILE)
 template <class T> using sp_narrow_plain = T;
 /* The last packed tile, by warpgroups where the processor has them. */
 #if defined(SP_CUDA_GROUPS)
-#define SP_NARROW_LARGE_ENTRY(name, E, columns, halves)                                                 \
+#define SP_NARROW_LARGE_ENTRY(name, E, columns, halves)                                            \
     SP_CUDA_KERNEL_ENTRY(name, sp_gemm_constants,                                                  \
                          __launch_bounds__(256, 1) SP_CUDA_CLUSTERED(SP_CUDA_GROUP_BLOCKS),        \
                          (void)0)                                                                  \
@@ -82,7 +82,7 @@ template <class T> using sp_narrow_plain = T;
     SP_NARROW_ENTRY(gemm_narrow_64_##suffix, sp_narrow_64<sp_tensor_##suffix>, 2)                  \
     SP_NARROW_ENTRY(gemm_packed_##suffix, sp_narrow_packed<sp_tensor_##suffix>, 2)                 \
     SP_NARROW_ENTRY(gemm_packed_wide_##suffix, sp_narrow_wide<sp_tensor_##suffix>, 1)              \
-    SP_NARROW_LARGE_ENTRY(gemm_packed_128_##suffix, sp_tensor_##suffix, 128, sp_narrow_plain)                       \
+    SP_NARROW_LARGE_ENTRY(gemm_packed_128_##suffix, sp_tensor_##suffix, 128, sp_narrow_plain)      \
     SP_NARROW_LARGE_ENTRY(gemm_packed_192_##suffix, sp_tensor_##suffix, 192, sp_narrow_plain)
 
 SP_NARROW_PRODUCTS(tf32)

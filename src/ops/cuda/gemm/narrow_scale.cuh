@@ -67,7 +67,7 @@ template <int across> struct sp_narrow_scaling {
     }
 };
 
-/* Of pairs from `column` on, of which the first one is its eight columns' number `column % 8`. */
+/* A thread's pairs, eight columns apart from `column` on. */
 template <int across>
 SP_CUDA_FUNCTION void sp_narrow_scale_pairs(const sp_gemm_constants &k, int64_t column,
                                             float2 (&pairs)[across])
