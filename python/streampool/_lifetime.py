@@ -16,10 +16,9 @@ def at_the_end(end):
     An exit handler that is registered by another one is never called, and any part of the package may be
     imported by one.
     """
+    _endings.append(end)  # before the look: the exit handler calls it, or has begun
     if _is_ending:
         end()
-    else:
-        _endings.append(end)
 
 
 def _end():

@@ -180,8 +180,7 @@ SP_CUDA_FUNCTION void sp_rounded_store_columns(const sp_rounded_attention &a, in
     }
 }
 
-/* The same, rounded and packed for a product: of eight columns four lanes have a pair each, and of four
- * times eight each lane gets eight. By all threads of the block. */
+/* The same, rounded and packed for a product. */
 template <class E>
 SP_CUDA_FUNCTION void sp_rounded_pack_columns(const sp_rounded_attention &a, int first,
                                               const sp_rounded_sums<8> &sum)
@@ -195,13 +194,14 @@ SP_CUDA_FUNCTION void sp_rounded_pack_columns(const sp_rounded_attention &a, int
 #pragma unroll
         for (int j = 0; j < 8; j += 4) {
             const int column = first + (j + a.w.lane % 4) * 8;
+            float2 pairs[4];
             uint32_t words[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const float *pair = sum.at[j + i] + row * 2;
-                words[i] = sp_round_pair(E(), sp_store(sp_f32(pair[0])), sp_store(sp_f32(pair[1])));
+                pairs[i] = {sp_store(sp_f32(pair[0])), sp_store(sp_f32(pair[1]))};
             }
-            sp_transpose_words(words);
+            sp_narrow_exchange<E>(pairs, words);
             if (!a.w.is_there(r) || column >= k.columns) continue;
             sp_narrow_store_part(a.w.h.y, k.y_lines, line, own + column, words);
         }

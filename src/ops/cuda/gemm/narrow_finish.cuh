@@ -129,7 +129,24 @@ SP_CUDA_FUNCTION void sp_narrow_store_pairs(const sp_narrow_output<E> &output, i
     }
 }
 
-/* A part of 16 bytes: eight columns, from a multiple of eight on, of elements of two bytes. */
+/* Of eight columns four lanes have a pair each. Of four times eight, rounded to two bytes, each lane gets
+ * eight: a part of 16 bytes. By all threads of the block. */
+template <class E>
+SP_CUDA_FUNCTION void sp_narrow_exchange(const float2 *pairs, uint32_t (&words)[4])
+{
+    static_assert(E::bytes == 2, "a pair is a word");
+#pragma unroll
+    for (int i = 0; i < 4; i++) words[i] = sp_round_pair(E(), pairs[i].x, pairs[i].y);
+    sp_transpose_words(words);
+}
+
+SP_CUDA_FUNCTION void sp_narrow_store_words(char *to, const uint32_t (&words)[4])
+{
+    *(float4 *)to = {__uint_as_float(words[0]), __uint_as_float(words[1]), __uint_as_float(words[2]),
+                     __uint_as_float(words[3])};
+}
+
+/* A part whose first column is a multiple of eight, to a packed result. */
 SP_CUDA_FUNCTION void sp_narrow_store_part(void *packed, int64_t lines, int64_t line, int64_t column,
                                            const uint32_t (&words)[4])
 {
@@ -137,26 +154,21 @@ SP_CUDA_FUNCTION void sp_narrow_store_part(void *packed, int64_t lines, int64_t 
     const int64_t chunk = column / steps;
     const int part = (int)(column % steps) / 8;
     char *to = (char *)packed + (chunk * lines + line) * SP_NARROW_BYTES;
-    *(float4 *)(to + sp_narrow_part(part, line) * 16) = {
-        __uint_as_float(words[0]), __uint_as_float(words[1]), __uint_as_float(words[2]),
-        __uint_as_float(words[3])};
+    sp_narrow_store_words(to + sp_narrow_part(part, line) * 16, words);
 }
 
-/* The same by parts of 16 bytes: of eight columns four lanes have a pair each, and of four times
- * eight each lane gets one. By all threads of the block. */
+/* Pairs of a row to a packed result, by parts. */
 template <class E, int across>
 SP_CUDA_FUNCTION void sp_narrow_store_parts(const sp_narrow_output<E> &output, int64_t row,
                                             const float2 (&pairs)[across])
 {
-    static_assert(E::bytes == 2 && across % 4 == 0, "a pair is a word, and four are a part");
+    static_assert(across % 4 == 0, "four pairs are a part");
     const int lane = (int)threadIdx.x % 4;
     const int64_t first = output.column - lane * 2 + lane * 8;
 #pragma unroll
     for (int j = 0; j < across; j += 4) {
         uint32_t words[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) words[i] = sp_round_pair(E(), pairs[j + i].x, pairs[j + i].y);
-        sp_transpose_words(words);
+        sp_narrow_exchange<E>(pairs + j, words);
         if (row >= output.k.rows) continue;
         sp_narrow_store_part(output.y, output.k.rows, row, first + j * 8, words);
     }
@@ -244,8 +256,7 @@ SP_CUDA_FUNCTION void sp_narrow_activate(const sp_narrow_output<E> &output)
 
 /* ---- rows of the type ---- */
 
-/* Some columns of a thread's two rows, pairs that are eight columns apart from pair `first` on. By parts
- * of 16 bytes, as packed results. By all threads of the block. */
+/* Some columns of a thread's two rows, pairs that are eight columns apart from pair `first` on. */
 template <bool has_c, int count, class E, int across>
 SP_CUDA_FUNCTION void sp_narrow_finish_some(const sp_narrow_output<E> &output, int i, int first,
                                             const float (&sums)[across][4])
@@ -274,12 +285,8 @@ SP_CUDA_FUNCTION void sp_narrow_finish_some(const sp_narrow_output<E> &output, i
 #pragma unroll
         for (int j = 0; j < count; j += 4) {
             uint32_t words[4];
-#pragma unroll
-            for (int w = 0; w < 4; w++) words[w] = sp_round_pair(E(), out[j + w].x, out[j + w].y);
-            sp_transpose_words(words);
-            if (row >= k.rows || (j + lane) * 8 >= rest) continue;
-            *(float4 *)(to + j * 16) = {__uint_as_float(words[0]), __uint_as_float(words[1]),
-                                        __uint_as_float(words[2]), __uint_as_float(words[3])};
+            sp_narrow_exchange<E>(out + j, words);
+            if (row < k.rows && (j + lane) * 8 < rest) sp_narrow_store_words(to + j * 16, words);
         }
     }
 }
